@@ -1,0 +1,52 @@
+"""Guards for LangGraph loops: two agents that will not agree stop, and a person gets the whole record."""
+
+from langgraph_loopguard.core.conditions import (
+    Condition,
+    MaxCycles,
+    Oscillation,
+    RepeatedPayload,
+    RevisitedArtifact,
+    StepReserve,
+    TimeBudget,
+    TokenBudget,
+    UnchangedArtifact,
+)
+from langgraph_loopguard.core.errors import (
+    EscalationError,
+    FingerprintError,
+    LoopGuardError,
+    StaleDecisionError,
+)
+from langgraph_loopguard.core.fingerprint import Fingerprinter
+from langgraph_loopguard.core.ledger import Ledger
+from langgraph_loopguard.core.verdict import Reason, Verdict
+from langgraph_loopguard.graph.api import guard_compiled, guard_loop
+from langgraph_loopguard.graph.channels import GuardedState
+from langgraph_loopguard.graph.guard import LoopGuard
+from langgraph_loopguard.graph.models import Decision, Escalation
+
+__all__ = [
+    "Condition",
+    "Decision",
+    "Escalation",
+    "EscalationError",
+    "Fingerprinter",
+    "FingerprintError",
+    "GuardedState",
+    "Ledger",
+    "LoopGuard",
+    "LoopGuardError",
+    "MaxCycles",
+    "Oscillation",
+    "Reason",
+    "RepeatedPayload",
+    "RevisitedArtifact",
+    "StaleDecisionError",
+    "StepReserve",
+    "TimeBudget",
+    "TokenBudget",
+    "UnchangedArtifact",
+    "Verdict",
+    "guard_compiled",
+    "guard_loop",
+]

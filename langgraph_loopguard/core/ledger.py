@@ -1,0 +1,398 @@
+"""What a guard remembers of one loop and one scope key: a pure fold of events, as plain JSON.
+
+The ledger has a fixed size: counts, sums, and a window of fingerprints per node. Contents are kept elsewhere (the
+history channel of a graph), so that neither the cost of an event nor the bytes of a checkpoint grow with the cycles.
+
+A ledger is a `dict` (see `LedgerData`); `Ledger` is the typed view that conditions read. Events are dicts too:
+
+- a *step* says what one visit of a node wrote (`visit`) and which guarded edges it crosses or trips;
+- a *decision* is what a person said about a trip;
+- a *turn* is a new input, for guards whose budget is per turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from langgraph_loopguard.core.verdict import Reason
+
+VERSION = 1
+"""Version of the ledger's shape."""
+
+ARTIFACT_MEMORY = 32
+"""Fingerprints of earlier work products that a ledger keeps."""
+
+EDGE = "->"
+
+_POSITIONS = frozenset({"page", "offset", "cursor", "index", "position", "line", "start", "end", "chunk", "part"})
+"""Keys whose number says where in the work the node is. They move because the work does, so they are no counters."""
+
+
+class VisitData(TypedDict, total=False):
+    """What one visit of a node wrote, without its content."""
+
+    keys: dict[str, str | int]
+    """Per written key the fingerprint of its value; whole numbers stand as themselves."""
+    unmoved: list[str]
+    """Written keys whose value was in the state already."""
+    seconds: float
+    tokens: int
+    artifact: str | None
+    """Fingerprint of the work product after the visit."""
+    wrote_artifact: bool
+    measure: float | None
+    """What is still open after the visit."""
+
+
+class StepData(TypedDict, total=False):
+    """One visit of a node in the loop, with the guarded edges that it crosses."""
+
+    event: str
+    node: str
+    visit: VisitData | None
+    cross: list[str]
+    """Nodes entered over guarded edges."""
+    trip: dict[str, Any] | None
+    """The trip, when the guard kept one of the edges shut."""
+    would_trip: dict[str, Any] | None
+    """The reason, when a guard that only observes would have kept the edge shut."""
+    steps_left: int | None
+    """Supersteps that LangGraph's recursion limit still allows."""
+    at: float | None
+    """Seconds since the epoch."""
+
+
+class LedgerData(TypedDict, total=False):
+    """A ledger as it stands in state. Absent keys mean "nothing yet"."""
+
+    v: int
+    cycles: int
+    handoffs: dict[str, int]
+    nodes: dict[str, dict[str, Any]]
+    last: str
+    artifact: dict[str, Any]
+    measure: dict[str, Any]
+    seconds: float
+    tokens: int
+    granted: dict[str, float]
+    tripped: dict[str, Any] | None
+    trips: int
+    would_trip: dict[str, Any]
+    decisions: int
+    turns: int
+    history_from: int
+    steps_left: int | None
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The nodes of a loop in order, and how crossings among them count.
+
+    The first node's handoff begins a cycle. A handoff that passes over that place without stopping there (from a later
+    node back to one in between) makes a cycle as well, so any walk among the nodes is counted, in any direction.
+    """
+
+    nodes: tuple[str, ...]
+    window: int
+
+    def laps(self, source: str, target: str) -> bool:
+        """Whether the crossing `source -> target` begins or completes a cycle."""
+        i, j = self.nodes.index(source), self.nodes.index(target)
+        return i == 0 or 0 < j <= i
+
+    def after(self, node: str) -> str:
+        """The next node of the ring."""
+        return self.nodes[(self.nodes.index(node) + 1) % len(self.nodes)]
+
+
+class Ledger:
+    """Typed, read-only view of a ledger's JSON. Conditions are functions of it.
+
+    Attributes:
+        data: The JSON itself (never changed by the library once it stands in state).
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        self.data: Mapping[str, Any] = data if data is not None else {"v": VERSION}
+
+    def __repr__(self) -> str:
+        return f"Ledger(cycles={self.cycles}, handoffs={self.handoffs}, tripped={self.tripped})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ledger) and self.data == other.data
+
+    __hash__ = None  # type: ignore[assignment]  # a view of mutable JSON
+
+    @property
+    def cycles(self) -> int:
+        """Crossings of the loop's first edge."""
+        return int(self.data.get("cycles", 0))
+
+    @property
+    def handoffs(self) -> dict[str, int]:
+        """Crossings per guarded edge, by `"source->target"`."""
+        return dict(self.data.get("handoffs", {}))
+
+    @property
+    def tripped(self) -> bool:
+        """The loop is shut and waits for a decision."""
+        return self.data.get("tripped") is not None
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why the loop is shut; `None` when it is open."""
+        found = self.data.get("tripped")
+        return Reason.from_json(found["reason"]) if found else None
+
+    @property
+    def would_trip(self) -> Reason | None:
+        """The first reason for which a guard in `mode="observe"` would have tripped."""
+        found = self.data.get("would_trip")
+        return Reason.from_json(found["reason"]) if found else None
+
+    @property
+    def seconds(self) -> float:
+        """Active time of the loop's nodes, in seconds. A wait for a person does not count."""
+        return float(self.data.get("seconds", 0.0))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the loop's nodes used, in and out."""
+        return int(self.data.get("tokens", 0))
+
+    @property
+    def steps_left(self) -> int | None:
+        """Supersteps that LangGraph still allows after this one; `None` outside a graph."""
+        return self.data.get("steps_left")
+
+    @property
+    def last(self) -> str | None:
+        """The node that was visited last."""
+        return self.data.get("last")
+
+    @property
+    def visits(self) -> dict[str, int]:
+        """Visits per node."""
+        return {name: node["visits"] for name, node in self.data.get("nodes", {}).items()}
+
+    @property
+    def decisions(self) -> int:
+        """How often a person has decided about this loop."""
+        return int(self.data.get("decisions", 0))
+
+    @property
+    def turns(self) -> int:
+        """New inputs that renewed the budget (`per="turn"`)."""
+        return int(self.data.get("turns", 0))
+
+    @property
+    def unchanged(self) -> int:
+        """Attempts in a row that left the work product as it was."""
+        return int(self.data.get("artifact", {}).get("unchanged", 0))
+
+    @property
+    def revisited(self) -> int | None:
+        """When the latest attempt brought back an earlier work product: how many versions ago that one was."""
+        return self.data.get("artifact", {}).get("revisited")
+
+    @property
+    def measure(self) -> dict[str, Any]:
+        """`last`, `best` (the lowest) and `cycle` (when the lowest was reached); empty when nothing is measured."""
+        return dict(self.data.get("measure", {}))
+
+    def granted(self, what: str) -> float:
+        """What decisions have added to a budget: `"cycles"`, `"tokens"` or `"seconds"`."""
+        return float(self.data.get("granted", {}).get(what, 0))
+
+    def window(self, node: str) -> list[dict[str, Any]]:
+        """The last emissions of a node, oldest first: `n` (its visit), `cycle`, `keys` (fingerprints)."""
+        return list(self.data.get("nodes", {}).get(node, {}).get("window", ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ledger as plain JSON."""
+        return dict(self.data)
+
+
+def fold(data: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]], ring: Ring) -> dict[str, Any]:
+    """Return the ledger after one superstep's events. Pure: `data` is not changed.
+
+    However many tasks of the superstep cross one edge, it is one handoff, and the superstep begins one cycle at most.
+    """
+    ledger: dict[str, Any] = dict(data) if data else {"v": VERSION}
+    crossed: set[str] = set()
+    for event in events:
+        kind = event["event"]
+        if kind == "step":
+            _fold_step(ledger, event, ring, crossed)
+        elif kind == "decision":
+            _fold_decision(ledger, event, ring, crossed)
+        elif kind == "turn":
+            ledger = {
+                "v": VERSION,
+                "turns": ledger.get("turns", 0) + 1,
+                "trips": ledger.get("trips", 0),
+                "decisions": ledger.get("decisions", 0),
+                "history_from": event.get("history_from", 0),
+            }
+            crossed = set()
+    return ledger
+
+
+def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, crossed: set[str]) -> None:
+    if (visit := event.get("visit")) is not None:
+        _fold_visit(ledger, event["node"], visit, ring)
+    if event.get("steps_left") is not None:
+        ledger["steps_left"] = event["steps_left"]
+    _cross(ledger, event["node"], event.get("cross", ()), ring, crossed)
+    if (reason := event.get("would_trip")) is not None:
+        before = ledger.get("would_trip") or {"reason": reason, "cycles": ledger.get("cycles", 0), "count": 0}
+        ledger["would_trip"] = {**before, "count": before["count"] + 1}
+    if (trip := event.get("trip")) is not None and ledger.get("tripped") is None:
+        ledger["tripped"] = trip
+        ledger["trips"] = ledger.get("trips", 0) + 1
+
+
+def _cross(
+    ledger: dict[str, Any], source: str, targets: Iterable[str], ring: Ring, crossed: set[str]
+) -> None:
+    fresh = [target for target in targets if source + EDGE + target not in crossed]
+    if not fresh:
+        return
+    begun = "" in crossed
+    handoffs = dict(ledger.get("handoffs", {}))
+    cycles = ledger.get("cycles", 0)
+    for target in fresh:
+        edge = source + EDGE + target
+        crossed.add(edge)
+        handoffs[edge] = handoffs.get(edge, 0) + 1
+        if ring.laps(source, target) and not begun:
+            cycles += 1
+            begun = True
+            crossed.add("")
+        # A walk may come round to an edge by ways that no guard sees; the edge itself has seen it.
+        cycles = max(cycles, handoffs[edge] - 1)
+    ledger["handoffs"] = handoffs
+    ledger["cycles"] = cycles
+
+
+def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], ring: Ring) -> None:
+    nodes = dict(ledger.get("nodes", {}))
+    node = nodes.get(name, {})
+    count = node.get("visits", 0) + 1
+    keys: Mapping[str, Any] = visit.get("keys", {})
+    unmoved = visit.get("unmoved", ())
+    moved = node.get("moved", [])
+    if len(unmoved) < len(keys):
+        # A node that returns the whole state wrote only what it moves: what it never moved is somebody else's.
+        if fresh := [key for key in keys if key not in unmoved and key not in moved]:
+            moved = sorted([*moved, *fresh])
+    kept = {key: value for key, value in keys.items() if key not in unmoved or key in moved} if unmoved else keys
+    entry = {"n": count, "cycle": ledger.get("cycles", 0), "keys": kept or keys}
+    nodes[name] = {
+        "visits": count,
+        "moved": moved,
+        "window": [*node.get("window", ())[-(ring.window - 1) :], entry] if ring.window > 1 else [entry],
+    }
+    ledger["nodes"] = nodes
+    ledger["last"] = name
+    if seconds := visit.get("seconds"):
+        ledger["seconds"] = ledger.get("seconds", 0.0) + seconds
+    if tokens := visit.get("tokens"):
+        ledger["tokens"] = ledger.get("tokens", 0) + tokens
+    if (artifact := visit.get("artifact")) is not None:
+        ledger["artifact"] = _fold_artifact(
+            ledger.get("artifact"), name, artifact, bool(visit.get("wrote_artifact")), ring
+        )
+    if (measure := visit.get("measure")) is not None:
+        before = ledger.get("measure")
+        better = before is None or measure < before["best"]
+        ledger["measure"] = {
+            "last": measure,
+            "best": measure if better else before["best"],
+            "cycle": ledger.get("cycles", 0) if better else before["cycle"],
+        }
+
+
+def _fold_artifact(
+    before: Mapping[str, Any] | None, node: str, artifact: str, wrote: bool, ring: Ring
+) -> dict[str, Any]:
+    if before is None:
+        by = [node] if wrote else []
+        return {"seen": [artifact], "unchanged": 0, "revisited": None, "by": by}
+    seen: list[str] = before["seen"]
+    changed = artifact != seen[-1]
+    by = before["by"]
+    if (changed or wrote) and node not in by:
+        by = sorted([*by, node])
+    if not changed:
+        # An attempt is a visit of a node that makes the work product; until one has shown itself, any but the first.
+        attempt = node in by if by else node != ring.nodes[0]
+        return {**before, "by": by, "unchanged": before["unchanged"] + attempt}
+    revisited = None
+    if artifact in seen:
+        revisited = len(seen) - 1 - max(i for i, one in enumerate(seen) if one == artifact)
+    return {
+        "seen": [*seen[-(ARTIFACT_MEMORY - 1) :], artifact],
+        "unchanged": 0,
+        "revisited": revisited,
+        "by": by,
+    }
+
+
+def _fold_decision(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, crossed: set[str]) -> None:
+    tripped = ledger.get("tripped")
+    if tripped is None or tripped["id"] != event["id"]:
+        return  # decided already: a decision is applied once
+    ledger["tripped"] = None
+    ledger["decisions"] = ledger.get("decisions", 0) + 1
+    if event["action"] != "retry":
+        return
+    granted = dict(ledger.get("granted", {}))
+    for what, extra in event.get("granted", {}).items():
+        granted[what] = granted.get(what, 0) + extra
+    ledger["granted"] = granted
+    clear_windows(ledger)
+    _cross(ledger, tripped["source"], tripped["to"], ring, crossed)
+
+
+def clear_windows(ledger: dict[str, Any]) -> None:
+    """Forget what was repeated (not what was counted): the loop begins anew after a person has spoken."""
+    if "nodes" in ledger:
+        ledger["nodes"] = {name: {**node, "window": []} for name, node in ledger["nodes"].items()}
+    if "artifact" in ledger:
+        kept = ledger["artifact"]
+        ledger["artifact"] = {**kept, "seen": kept["seen"][-1:], "unchanged": 0, "revisited": None}
+    if "measure" in ledger:
+        ledger["measure"] = {**ledger["measure"], "cycle": ledger.get("cycles", 0)}
+
+
+def alike(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
+    """Whether two emissions of one node say the same.
+
+    Every key must be equal; a whole number that grew by one per visit is a counter, and a counter hides no repeat.
+    """
+    first, second = earlier["keys"], later["keys"]
+    if not second or first.keys() != second.keys():
+        return False
+    visits = later["n"] - earlier["n"]
+    counters = 0
+    for key, value in second.items():
+        before = first[key]
+        if value == before and type(value) is type(before):
+            continue
+        if not (type(value) is int and type(before) is int and value - before == visits):
+            return False
+        if key.lower() in _POSITIONS:
+            return False
+        counters += 1
+    return counters < len(second)
+
+
+def repeats(window: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the entries of a window that are alike to its last one, oldest first, the last one included."""
+    return [entry for entry in window[:-1] if alike(entry, window[-1])] + [window[-1]] if window else []

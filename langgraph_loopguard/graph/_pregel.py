@@ -1,0 +1,53 @@
+"""The only place that names private parts of LangGraph.
+
+LangGraph gives each task a function that reads state (`__pregel_read`) and one that writes it (`__pregel_send`);
+`interrupt()` and conditional edges stand on them. The guard's writes go the same way, so they belong to the step of
+the node that they are about: they are committed with its own update, dropped when it is retried and replayed with it.
+Whether there is a checkpointer is known only at run time (`__pregel_checkpointer`).
+
+`tests/graph/test_pregel.py` states what is relied on, so that a LangGraph that moves it fails there and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+READ = "__pregel_read"
+SEND = "__pregel_send"
+CHECKPOINTER = "__pregel_checkpointer"
+PUSH_TRIGGER = "__pregel_push"
+
+
+def read(config: RunnableConfig, keys: Sequence[str], *, fresh: bool) -> dict[str, Any]:
+    """Read channels and managed values; with `fresh`, with the writes that the present task has made so far."""
+    found: dict[str, Any] = config["configurable"][READ](list(keys), fresh)
+    return found
+
+
+def write(config: RunnableConfig, writes: Sequence[tuple[str, Any]]) -> None:
+    """Add writes to those of the present task."""
+    config["configurable"][SEND](writes)
+
+
+def has_checkpointer(config: RunnableConfig) -> bool:
+    """Whether the run has a checkpointer, its own or its parent's."""
+    return config["configurable"].get(CHECKPOINTER) is not None
+
+
+def task_id(config: RunnableConfig) -> str | None:
+    """Name of the present task: the same over retry, interrupt and resume, new at each visit.
+
+    `None` where no task runs (`update_state` calls path functions outside of one).
+    """
+    metadata: Mapping[str, Any] = config.get("metadata") or {}
+    if "langgraph_node" not in metadata:
+        return None
+    return metadata.get("langgraph_checkpoint_ns")
+
+
+def is_send(config: RunnableConfig) -> bool:
+    """Whether the present task was made by a `Send`, so that its input is the `Send`'s argument and not the state."""
+    return PUSH_TRIGGER in ((config.get("metadata") or {}).get("langgraph_triggers") or ())

@@ -1,0 +1,121 @@
+"""From a person's answer to a `Decision`: every shape that LangGraph's front ends send, checked before it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from langgraph_loopguard.graph.models import Decision
+from langgraph_loopguard.graph.record import needed_budget
+
+
+def parse_decision(answer: Any, record: Mapping[str, Any]) -> Decision:
+    """Return the decision that an answer to an escalation stands for.
+
+    Args:
+        answer: The contract's own dict (or a `Decision`); LangChain's `HITLResponse`
+            (`{"decisions": [{"type": "approve"}]}`); or the older Agent Inbox list (`[{"type": "accept"}]`).
+        record: The escalation's record.
+
+    Raises:
+        ValueError: The answer has none of these shapes, names another escalation, or does not fit this one.
+    """
+    decision = answer if isinstance(answer, Decision) else _decode(answer)
+    _check(decision, record)
+    if decision.decided_at is None:
+        decision = decision.model_copy(update={"decided_at": datetime.now(timezone.utc).isoformat()})
+    return decision.model_copy(update={"escalation_id": record["id"]})
+
+
+def answer_schema(record: Mapping[str, Any]) -> Any:
+    """Return the type for `interrupt(response_schema=...)`: a bad answer is refused and the interrupt stays open."""
+    return Annotated[
+        Any,
+        BeforeValidator(lambda answer: parse_decision(answer, record)),
+        WithJsonSchema(Decision.model_json_schema()),
+    ]
+
+
+def hitl_request(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the interrupt's value: LangChain's `HITLRequest` with the record beside it."""
+    name = f"{record['loop']} escalation"
+    allowed = ["approve", "edit", "reject"]
+    return {
+        "action_requests": [
+            {
+                "name": name,
+                "args": {"action": "accept", "fix": None, "artifact": None, "guidance": None, "extra_cycles": 0},
+                "description": record["question"],
+            }
+        ],
+        "review_configs": [{"action_name": name, "allowed_decisions": allowed}],
+        "escalation": record,
+    }
+
+
+def _decode(answer: Any) -> Decision:
+    if isinstance(answer, Mapping) and "action" in answer:
+        return Decision.model_validate(dict(answer))
+    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
+        return _from_typed(_only(answer["decisions"], "decisions"))
+    if isinstance(answer, list):
+        return _from_typed(_only(answer, "answer"))
+    msg = (
+        'answer must be {"action": "accept" | "reject" | "edit" | "retry", ...}, '
+        f'{{"decisions": [{{"type": ...}}]}} or [{{"type": ...}}], got {answer!r}'
+    )
+    raise ValueError(msg)
+
+
+def _only(items: list[Any], name: str) -> Mapping[str, Any]:
+    if len(items) != 1 or not isinstance(items[0], Mapping):
+        msg = f"{name} must hold exactly one decision, got {items!r}"
+        raise ValueError(msg)
+    return items[0]
+
+
+def _from_typed(item: Mapping[str, Any]) -> Decision:
+    """Read one decision of a `HITLResponse` or of the older Agent Inbox."""
+    kind = item.get("type")
+    message = item.get("message")
+    args = item.get("args")
+    if kind in ("approve", "accept"):
+        return Decision(action="accept")
+    if kind in ("reject", "ignore"):
+        return Decision(action="reject", note=message or (args if isinstance(args, str) else None))
+    if kind in ("respond", "response"):
+        return Decision(action="retry", guidance=message or (args if isinstance(args, str) else None), extra_cycles=1)
+    if kind == "edit":
+        action = item.get("edited_action") or args
+        edited = action.get("args") if isinstance(action, Mapping) else None
+        if isinstance(edited, Mapping) and "action" in edited:
+            return Decision.model_validate({key: value for key, value in edited.items() if value is not None})
+        if isinstance(edited, Mapping) and edited.get("artifact") is not None:
+            return Decision(action="edit", artifact=edited["artifact"])
+        msg = f"an edit must carry args with an action or an artifact, got {item!r}"
+        raise ValueError(msg)
+    msg = f"type must be approve, accept, reject, ignore, edit, respond or response, got {kind!r}"
+    raise ValueError(msg)
+
+
+def _check(decision: Decision, record: Mapping[str, Any]) -> None:
+    named = decision.escalation_id
+    if named is not None and named != record["id"]:
+        msg = f"escalation_id {named!r} is not the one that waits for a decision: {record['id']!r}"
+        raise ValueError(msg)
+    if decision.fix is not None and decision.fix > len(record["fixes"]):
+        msg = f"fix must be at most {len(record['fixes'])}, the number of attempts, got {decision.fix}"
+        raise ValueError(msg)
+    allowed = [option["action"] for option in record["options"]]
+    if decision.action not in allowed:
+        msg = f"action must be one of {', '.join(allowed)} here, got {decision.action!r}"
+        raise ValueError(msg)
+    needed = needed_budget(record["reason"])
+    if decision.action == "retry" and needed is not None and not getattr(decision, needed):
+        msg = f"{needed} must be positive: that budget is spent, and a retry renews only what it names"
+        raise ValueError(msg)
+
+

@@ -1,0 +1,468 @@
+"""`LoopGuard`: the settings of one guard, immutable, and its judgement outside a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from langgraph.constants import END, START
+
+from langgraph_loopguard.core.conditions import (
+    DEFAULT_WINDOW,
+    AnyOf,
+    Condition,
+    ConditionLike,
+    MaxCycles,
+    Oscillation,
+    RepeatedPayload,
+    StepReserve,
+    UnchangedArtifact,
+    as_condition,
+    at_least,
+    broken,
+)
+from langgraph_loopguard.core.fingerprint import Fingerprinter
+from langgraph_loopguard.core.jsonable import to_jsonable
+from langgraph_loopguard.core.ledger import Ledger, Ring, VisitData, fold
+from langgraph_loopguard.core.verdict import Reason, Verdict
+from langgraph_loopguard.graph.channels import LEDGERS
+from langgraph_loopguard.graph.state import Selector
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
+Mode = Literal["enforce", "observe"]
+"""`enforce` keeps a tripped edge shut; `observe` only writes what it would have done."""
+
+Per = Literal["thread", "turn"]
+"""What renews a budget: `thread`, only a decision; `turn`, each new input of the thread as well."""
+
+Preset = Literal["strict", "progress"]
+"""Conditions that come with a guard besides its cap.
+
+- `strict`: none but `StepReserve`: the cap decides.
+- `progress`: also stops a pair that repeats itself or changes nothing before the cap is reached.
+"""
+
+PRESETS: dict[str, tuple[Condition, ...]] = {
+    "strict": (StepReserve(),),
+    "progress": (StepReserve(), UnchangedArtifact(), RepeatedPayload(), Oscillation()),
+}
+
+NO_KEY = "null"
+"""Scope of a guard without a `key`."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class LoopGuard:
+    """The guard of one loop: which nodes, how far, and what happens then. Immutable; all memory is in graph state.
+
+    Most users call `guard_loop`, which makes one and puts it on a builder. See there for the parameters.
+
+    Example:
+        ```python
+        from langgraph_loopguard import LoopGuard
+
+        guard = LoopGuard("reviewer", "fixer", max_cycles=3)
+        ledger = None
+        for attempt in range(4):
+            ledger, verdict = guard.observe(ledger, "reviewer", f"remark {attempt}")
+        assert verdict.tripped and verdict.reason.condition == "MaxCycles"
+        ```
+    """
+
+    nodes: tuple[str, ...]
+    max_cycles: int = 3
+    stop_when: Condition | None = None
+    preset: Preset = "strict"
+    key: Selector | None = None
+    per: Per = "thread"
+    artifact: Selector | None = None
+    measure: Selector | None = None
+    escalate_to: str | None = None
+    ask_human: bool | None = None
+    mode: Mode = "enforce"
+    name: str = ""
+    fingerprinter: Fingerprinter = field(default_factory=Fingerprinter)
+    condition: Condition = field(init=False)
+    """Everything that stops the loop: the cap, the preset and `stop_when`, joined with `|`."""
+    ring: Ring = field(init=False)
+
+    def __init__(
+        self,
+        *nodes: str,
+        max_cycles: int = 3,
+        stop_when: ConditionLike | None = None,
+        preset: Preset = "strict",
+        key: Selector | None = None,
+        per: Per = "thread",
+        artifact: Selector | None = None,
+        measure: Selector | None = None,
+        escalate_to: str | None = None,
+        ask_human: bool | None = None,
+        mode: Mode = "enforce",
+        name: str | None = None,
+        fingerprinter: Fingerprinter | None = None,
+    ) -> None:
+        _check_nodes(nodes)
+        at_least("max_cycles", max_cycles, 1)
+        _one_of("preset", preset, get_args(Preset))
+        _one_of("per", per, get_args(Per))
+        _one_of("mode", mode, get_args(Mode))
+        for parameter, selector in (("key", key), ("artifact", artifact), ("measure", measure)):
+            if selector is not None and not callable(selector) and (not isinstance(selector, str) or not selector):
+                msg = f"{parameter} must be a state key or a function of the state, got {selector!r}"
+                raise ValueError(msg)
+        if ask_human not in (None, True, False):
+            msg = f"ask_human must be True, False or None, got {ask_human!r}"
+            raise ValueError(msg)
+        if escalate_to is not None:
+            if not isinstance(escalate_to, str) or not escalate_to or escalate_to in nodes:
+                msg = f"escalate_to must name a node outside the loop, got {escalate_to!r}"
+                raise ValueError(msg)
+            if ask_human:
+                msg = f"ask_human=True asks in the built-in escalation node, escalate_to={escalate_to!r} goes past it"
+                raise ValueError(msg)
+        if name is None:
+            name = "-".join(nodes)
+        if not isinstance(name, str) or not name or any(character in name for character in ":|"):
+            msg = f"name must be a text without ':' and '|', got {name!r}"
+            raise ValueError(msg)
+        if fingerprinter is not None and not isinstance(fingerprinter, Fingerprinter):
+            msg = f"fingerprinter must be a Fingerprinter, got {fingerprinter!r}"
+            raise ValueError(msg)
+        own = as_condition(stop_when) if stop_when is not None else None
+        condition: Condition = AnyOf((MaxCycles(max_cycles), *PRESETS[preset]))
+        if own is not None:
+            condition = condition | own
+        values: dict[str, Any] = {
+            "nodes": nodes,
+            "max_cycles": max_cycles,
+            "stop_when": own,
+            "preset": preset,
+            "key": key,
+            "per": per,
+            "artifact": artifact,
+            "measure": measure,
+            "escalate_to": escalate_to,
+            "ask_human": ask_human,
+            "mode": mode,
+            "name": name,
+            "fingerprinter": fingerprinter or Fingerprinter(),
+            "condition": condition,
+            "ring": Ring(nodes, max(condition.memory, DEFAULT_WINDOW)),
+        }
+        for attribute, value in values.items():
+            object.__setattr__(self, attribute, value)
+
+    def __repr__(self) -> str:
+        shown = [repr(node) for node in self.nodes] + [f"max_cycles={self.max_cycles}"]
+        defaults = {"stop_when": None, "preset": "strict", "key": None, "per": "thread", "artifact": None}
+        defaults |= {"measure": None, "escalate_to": None, "ask_human": None, "mode": "enforce"}
+        shown += [f"{k}={getattr(self, k)!r}" for k, default in defaults.items() if getattr(self, k) != default]
+        return f"LoopGuard({', '.join(shown)})"
+
+    # -- outside a graph ------------------------------------------------------------------------------------------
+
+    def observe(
+        self,
+        ledger: Mapping[str, Any] | None,
+        node: str,
+        payload: Any,
+        *,
+        artifact: Any = None,
+        measure: Any = None,
+        usage: Any = None,
+        at: float | datetime | None = None,
+    ) -> tuple[dict[str, Any], Verdict]:
+        """Judge one emission and its handoff to the next node of the ring, without a graph.
+
+        Args:
+            ledger: What the guard remembers, as plain JSON; `None` begins one.
+            node: The node that wrote; one of the guard's.
+            payload: What it wrote. Of a dict, each top-level key has its own fingerprint.
+            artifact: The work product after it (any value); `None` when unknown.
+            measure: What is still open after it: a number, or a collection of ids.
+            usage: Tokens: a whole number, or a mapping with `total_tokens` (or `input_tokens`, `output_tokens`) and
+                perhaps `seconds`.
+            at: When, in seconds since the epoch or as a `datetime`. Times between events count as active time.
+
+        Returns:
+            The new ledger (the one given is not changed) and the verdict. Once tripped, the verdict stays so until
+            `decide`; with `mode="observe"` it is never tripped, and `verdict.warned` says that it would have been.
+
+        Raises:
+            ValueError: `node` is not in the loop, or `usage`, `measure` or `at` make no sense.
+        """
+        if node not in self.nodes:
+            msg = f"node {node!r} is not in the loop {', '.join(self.nodes)}"
+            raise ValueError(msg)
+        before = dict(ledger) if ledger else None
+        moment = _seconds(at)
+        step: dict[str, Any] = {"event": "step", "node": node, "visit": None, "at": moment}
+        error: Reason | None = None
+        try:
+            visit = self.visit(payload, artifact=artifact, measure=measure)
+        except Exception as failure:
+            visit, error = VisitData(keys={}), broken(failure, f"the payload of {node!r}")
+        tokens, seconds = read_usage(usage)
+        last = (before or {}).get("at")
+        if seconds is None and moment is not None and last is not None:
+            seconds = max(0.0, moment - last)
+        visit["tokens"], visit["seconds"] = tokens, seconds or 0.0
+        step["visit"] = visit
+        step["cross"] = [self.ring.after(node)]
+        if before is not None and self._walked_back(before, node):
+            step["cross"] = [node, *step["cross"]]
+        return self._settle(before, step, error, moment)
+
+    def _walked_back(self, ledger: Mapping[str, Any], node: str) -> bool:
+        # Only the next event shows that the last handoff went back past the ring's first node without stopping there.
+        last = ledger.get("last")
+        here = self.nodes.index(node)
+        return last in self.nodes and 0 < here <= self.nodes.index(last)
+
+    def _settle(
+        self, before: dict[str, Any] | None, step: dict[str, Any], error: Reason | None, moment: float | None
+    ) -> tuple[dict[str, Any], Verdict]:
+        node, cross = step["node"], step["cross"]
+        shut = (before or {}).get("tripped")
+        after = self._fold_crossings(before, step)
+        verdict = Verdict(tripped=True, reason=error) if error else self.check(Ledger(after))
+        if shut is not None:
+            after = fold(before, [{**step, "cross": []}], self.ring)
+            verdict = Verdict(tripped=True, reason=Reason.from_json(shut["reason"]))
+        elif verdict.tripped and verdict.reason is not None:
+            if self.mode == "observe":
+                after = self._fold_crossings(before, {**step, "would_trip": {"reason": verdict.reason.to_json()}})
+                verdict = Verdict(warned=True, reason=verdict.reason)
+            else:
+                number = (before or {}).get("trips", 0) + 1
+                trip = {"id": f"{self.name}-{number}", "source": node, "to": cross[-1:]}
+                trip |= {"reason": verdict.reason.to_json(), "at": moment}
+                after = fold(before, [{**step, "cross": [], "trip": trip}], self.ring)
+        if moment is not None:
+            after["at"] = moment
+        return after, verdict
+
+    def _fold_crossings(self, before: dict[str, Any] | None, step: dict[str, Any]) -> dict[str, Any]:
+        # A walk back is a handoff of its own, from the node that was last.
+        after = before
+        if len(step["cross"]) == 2 and before is not None:
+            back = {"event": "step", "node": before["last"], "cross": step["cross"][:1]}
+            if self.nodes.index(before["last"]) != self.nodes.index(step["node"]):
+                after = fold(after, [back], self.ring)
+            else:
+                after = {**before, "cycles": before.get("cycles", 0) + 1}
+        return fold(after, [{**step, "cross": step["cross"][-1:]}], self.ring)
+
+    def decide(
+        self, ledger: Mapping[str, Any], action: str, *, extra_cycles: int = 0, extra_tokens: int = 0, extra_seconds: float = 0
+    ) -> dict[str, Any]:
+        """Apply a person's decision to a ledger of `observe`.
+
+        Args:
+            ledger: A ledger that has tripped.
+            action: `"accept"`, `"reject"`, `"edit"` or `"retry"`. Only `retry` opens the loop for more.
+            extra_cycles: Cycles that a retry adds to the cap.
+            extra_tokens: Tokens that a retry adds to the budget.
+            extra_seconds: Seconds that a retry adds to the budget.
+
+        Returns:
+            The new ledger; after a retry its windows are empty.
+
+        Raises:
+            ValueError: The ledger has not tripped, or the action is unknown.
+        """
+        tripped = ledger.get("tripped")
+        if tripped is None:
+            msg = "ledger has no trip to decide about"
+            raise ValueError(msg)
+        _one_of("action", action, ("accept", "reject", "edit", "retry"))
+        granted = {"cycles": extra_cycles, "tokens": extra_tokens, "seconds": extra_seconds}
+        event = {"event": "decision", "id": tripped["id"], "action": action}
+        event["granted"] = {what: extra for what, extra in granted.items() if extra}
+        after = fold(ledger, [event], self.ring)
+        after.pop("at", None)  # the wait for a person is no active time
+        return after
+
+    # -- shared by both doors -------------------------------------------------------------------------------------
+
+    def check(self, ledger: Ledger) -> Verdict:
+        """Return the verdict on a ledger that already holds the handoff; a condition that raises trips as `broken`."""
+        try:
+            verdict = self.condition.check(ledger)
+        except Exception as failure:
+            return Verdict(tripped=True, reason=broken(failure, f"a condition of {self.condition!r}"))
+        return verdict
+
+    def visit(
+        self, payload: Any, *, unmoved: Collection[str] = (), artifact: Any = None, measure: Any = None
+    ) -> VisitData:
+        """Return what the ledger keeps of one emission.
+
+        Raises:
+            FingerprintError: The payload or the artifact has no canonical form.
+            ValueError: `measure` is neither a number nor a collection.
+        """
+        keys = self._keys(payload)
+        visit = VisitData(keys=keys)
+        if unmoved:
+            visit["unmoved"] = [key for key in keys if key in unmoved]
+        if artifact is not None:
+            visit["artifact"] = self.fingerprinter.fingerprint(artifact)
+        elif self.artifact is None and self.condition.needs_artifact and keys:
+            visit["artifact"] = self.fingerprinter.fingerprint(keys)
+        if measure is not None:
+            visit["measure"] = read_measure(measure)
+        return visit
+
+    def _keys(self, payload: Any) -> dict[str, str | int]:
+        if payload is None:
+            return {}
+        if not isinstance(payload, Mapping):
+            return {"": self.fingerprinter.fingerprint(payload)}
+        out: dict[str, str | int] = dict(self.fingerprinter.fingerprints(payload))
+        for key in out:
+            value = payload.get(key)
+            if type(value) is int and -(2**63) <= value < 2**63:
+                out[key] = value
+        return out
+
+    # -- in a graph -----------------------------------------------------------------------------------------------
+
+    def ledger(self, state: Any, key: Any = None) -> Ledger:
+        """Return what the guard remembers in a graph's state, as a typed view.
+
+        Args:
+            state: The values of `graph.get_state(config)`, or the snapshot itself.
+            key: The scope key, for guards that have one.
+        """
+        values = getattr(state, "values", state)
+        if callable(values):  # a plain dict has a method of that name
+            values = state
+        ledgers = values.get(LEDGERS) if isinstance(values, Mapping) else getattr(values, LEDGERS, None)
+        return Ledger((ledgers or {}).get(self.name, {}).get(scope_name(key)))
+
+    def report(self, state: Any) -> dict[str, Ledger]:
+        """Return the ledgers of all scope keys, by the key's JSON."""
+        values = getattr(state, "values", state)
+        if callable(values):
+            values = state
+        return {scope: Ledger(data) for scope, data in (values.get(LEDGERS) or {}).get(self.name, {}).items()}
+
+    def node(self, name: str, action: Any) -> Any:
+        """Return the recorder around a node, for `builder.add_node(name, guard.node(name, action))`.
+
+        Args:
+            name: The node's name; one of the guard's.
+            action: A function (sync or async), a Runnable, or a compiled subgraph.
+
+        Raises:
+            ValueError: `name` is not in the loop.
+        """
+        from langgraph_loopguard.graph.wiring import record_node
+
+        return record_node(self, name, action)
+
+    def edge(
+        self, source: str, path: str | Callable[..., Any], path_map: Mapping[Hashable, str] | list[str] | None = None
+    ) -> tuple[Any, Any]:
+        """Return `(path, path_map)` with the gate in it, for `builder.add_conditional_edges(source, *guard.edge(...))`.
+
+        Args:
+            source: The node that the edge leaves; one of the guard's.
+            path: The router, or the name of the one node that the edge goes to.
+            path_map: As in `add_conditional_edges`.
+
+        Raises:
+            ValueError: `source` is not in the loop.
+        """
+        from langgraph_loopguard.graph.wiring import gate_edge
+
+        return gate_edge(self, source, path, path_map)
+
+    def add_to(self, builder: StateGraph[Any, Any, Any, Any]) -> LoopGuard:
+        """Add the escalation node and the guard's channels to a builder; call it last. Returns the guard.
+
+        Raises:
+            ValueError: The builder has a guard of this name already, or the guard does not fit the graph.
+        """
+        from langgraph_loopguard.graph.attach import add_guard
+
+        add_guard(builder, self)
+        return self
+
+
+def scope_name(key: Any) -> str:
+    """Return the name under which a scope key's ledger stands: its JSON, so that `7` and `"7"` are two."""
+    import orjson
+
+    return orjson.dumps(to_jsonable(key), option=orjson.OPT_SORT_KEYS).decode() if key is not None else NO_KEY
+
+
+def read_measure(measure: Any) -> float:
+    """Return how much is open: a number itself, or the size of a collection.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if isinstance(measure, (int, float)) and not isinstance(measure, bool) and measure == measure:
+        return measure
+    if isinstance(measure, Collection) and not isinstance(measure, (str, bytes)):
+        return len(measure)
+    msg = f"measure must be a number or a collection of ids, got {measure!r}"
+    raise ValueError(msg)
+
+
+def read_usage(usage: Any) -> tuple[int, float | None]:
+    """Return tokens and seconds of a usage.
+
+    Raises:
+        ValueError: It is neither a whole number nor a mapping.
+    """
+    if usage is None:
+        return 0, None
+    if isinstance(usage, int) and not isinstance(usage, bool) and usage >= 0:
+        return usage, None
+    if isinstance(usage, Mapping):
+        total = usage.get("total_tokens")
+        if total is None:
+            total = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+        seconds = usage.get("seconds")
+        return int(total), None if seconds is None else float(seconds)
+    msg = f"usage must be a number of tokens or a mapping with total_tokens, got {usage!r}"
+    raise ValueError(msg)
+
+
+def _seconds(at: float | datetime | None) -> float | None:
+    if at is None or (isinstance(at, (int, float)) and not isinstance(at, bool) and at == at):
+        return at
+    if isinstance(at, datetime):
+        return at.timestamp()
+    msg = f"at must be seconds since the epoch or a datetime, got {at!r}"
+    raise ValueError(msg)
+
+
+def _one_of(parameter: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        msg = f"{parameter} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
+        raise ValueError(msg)
+
+
+def _check_nodes(nodes: tuple[Any, ...]) -> None:
+    for node in nodes:
+        if not isinstance(node, str) or not node or node in (START, END):
+            msg = f"nodes must be names of nodes, got {node!r}"
+            raise ValueError(msg)
+        if any(character in node for character in ":|"):
+            msg = f"nodes must be names without ':' and '|', got {node!r}"
+            raise ValueError(msg)
+    if len(nodes) < 2:
+        msg = f"nodes must name at least two nodes of a loop, got {nodes!r}"
+        raise ValueError(msg)
+    if len(set(nodes)) < len(nodes):
+        msg = f"nodes must be different nodes, got {nodes!r}"
+        raise ValueError(msg)

@@ -1,0 +1,231 @@
+"""Builds the record of a trip from the ledger and the history."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from xxhash import xxh3_128_hexdigest
+
+from langgraph_loopguard.core.conditions import StepReserve
+from langgraph_loopguard.core.jsonable import to_jsonable
+from langgraph_loopguard.core.ledger import Ledger
+from langgraph_loopguard.graph.channels import flatten
+from langgraph_loopguard.graph.guard import LoopGuard, scope_name
+from langgraph_loopguard.graph.models import Escalation, Outcome
+
+DIFF_WORK = 20_000_000
+"""Pairs of lines that a diff may compare; a larger change is shown as one whole replacement."""
+
+
+def build_escalation(guard: LoopGuard, ledger: Ledger, history: Any) -> dict[str, Any]:
+    """Return the record of the ledger's trip, as plain JSON.
+
+    Args:
+        guard: The guard that tripped.
+        ledger: Its ledger, tripped.
+        history: The history channel's value.
+    """
+    trip = ledger.data["tripped"] or {}
+    entries = _entries(guard, trip, flatten(history)[int(ledger.data.get("history_from", 0)) :])
+    makers = ledger.data.get("artifact", {}).get("by") or guard.nodes[1:]
+    reviews, fixes = _emissions(guard, entries, makers)
+    findings = _findings(guard, entries, makers)
+    reason: dict[str, Any] = trip["reason"]
+    outcome: Outcome = "blocked" if reason["kind"] == "broken" else "escalated"
+    best = _best_fix(guard, entries, makers)
+    record = Escalation(
+        id=trip["id"],
+        thread_id=trip.get("thread_id"),
+        loop=guard.name,
+        nodes=list(guard.nodes),
+        edge=trip["edge"],
+        scope_key=trip.get("scope_key"),
+        outcome=outcome,
+        reason=reason,
+        cycles=ledger.cycles,
+        spent={"seconds": round(ledger.seconds, 6), "tokens": ledger.tokens},  # type: ignore[arg-type]
+        diff=_diff(guard, entries, makers),
+        reviews=reviews,
+        fixes=fixes,
+        findings=findings,
+        evidence=list(reason.get("evidence", [])),
+        best_fix=best,
+        question=_question(guard, ledger, reason, best),
+        options=_options(guard, reason),
+        created_at=_iso(trip["at"]),
+    )
+    dumped: dict[str, Any] = to_jsonable(record.model_dump())
+    return dumped
+
+
+def _entries(guard: LoopGuard, trip: Mapping[str, Any], entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries of the guard's nodes in the trip's scope, each with its `cycle`."""
+    scope = scope_name(trip.get("scope_key"))
+    out: list[dict[str, Any]] = []
+    cycle, last = 0, None
+    for entry in entries:
+        node = entry.get("node")
+        if node not in guard.nodes or guard.name not in entry.get("visits", {}):
+            continue
+        own = entry.get("scopes", {}).get(guard.name)
+        if guard.key is not None and own is not None and scope_name(own) != scope:
+            continue
+        here = guard.nodes.index(node)
+        if here == 0 or (last is not None and 0 < here <= guard.nodes.index(last) and guard.nodes.index(last) > 0):
+            cycle += 1
+        last = node
+        out.append({**entry, "cycle": cycle})
+    return out
+
+
+def _emissions(
+    guard: LoopGuard, entries: Sequence[dict[str, Any]], makers: Sequence[str]
+) -> tuple[list[Any], list[Any]]:
+    reviews: list[Any] = []
+    fixes: list[Any] = []
+    for entry in entries:
+        into = fixes if entry["node"] in makers else reviews
+        visit = entry["visits"][guard.name]
+        emission = {
+            "n": len(into) + 1,
+            "cycle": entry["cycle"],
+            "node": entry["node"],
+            "time": _iso(entry["at"]),
+            "content": entry["content"],
+            "fingerprint": _fingerprint(visit),
+            "tokens": visit.get("tokens", 0),
+            "seconds": visit.get("seconds", 0.0),
+            "measure": visit.get("measure"),
+        }
+        if into is fixes:
+            emission["artifact"] = entry.get("seen", {}).get(guard.name, {}).get("artifact")
+        into.append(emission)
+    return reviews, fixes
+
+
+def _fingerprint(visit: Mapping[str, Any]) -> str | None:
+    keys = visit.get("keys")
+    return xxh3_128_hexdigest(json.dumps(keys, sort_keys=True).encode()) if keys else None
+
+
+def _artifact(guard: LoopGuard, entry: Mapping[str, Any]) -> Any:
+    """The work product after an entry; without `artifact=` what the node wrote stands for it."""
+    if guard.artifact is None:
+        content: Mapping[str, Any] = entry["content"]
+        return next(iter(content.values())) if len(content) == 1 else (content or None)
+    if isinstance(guard.artifact, str) and guard.artifact in entry["content"]:
+        return entry["content"][guard.artifact]
+    return entry.get("seen", {}).get(guard.name, {}).get("artifact")
+
+
+def _diff(guard: LoopGuard, entries: Sequence[dict[str, Any]], makers: Sequence[str]) -> str:
+    versions: list[tuple[str, str]] = []
+    attempt = 0
+    for entry in entries:
+        made = entry["node"] in makers
+        attempt += made
+        if not made and (guard.artifact is None or versions):
+            continue
+        artifact = _artifact(guard, entry)
+        if artifact is not None:
+            versions.append((f"attempt {attempt}" if made else "before", _as_text(artifact)))
+    if not versions:
+        return ""
+    if _is_patch(versions[-1][1]):
+        return versions[-1][1]
+    if versions[0][0] != "before":
+        versions.insert(0, ("before", ""))
+    return "".join(_unified(old, new) for old, new in zip(versions, versions[1:], strict=False))
+
+
+def _is_patch(text: str) -> bool:
+    return text.startswith(("diff --git ", "--- ")) or ("\n+++ " in text and "\n@@ " in text)
+
+
+def _as_text(artifact: Any) -> str:
+    return artifact if isinstance(artifact, str) else json.dumps(artifact, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+def _unified(old: tuple[str, str], new: tuple[str, str]) -> str:
+    a, b = old[1].splitlines(keepends=True), new[1].splitlines(keepends=True)
+    if a == b:
+        return f"--- {old[0]}\n+++ {new[0]}\n(no change)\n"
+    if len(a) * len(b) > DIFF_WORK:
+        lines = [f"--- {old[0]}\n", f"+++ {new[0]}\n", f"@@ -1,{len(a)} +1,{len(b)} @@\n"]
+        lines += ["-" + line for line in a] + ["+" + line for line in b]
+    else:
+        lines = list(difflib.unified_diff(a, b, old[0], new[0]))
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def _findings(guard: LoopGuard, entries: Sequence[dict[str, Any]], makers: Sequence[str]) -> list[Any]:
+    """What is open: the measure's own collection, else a list of findings that the last review names."""
+    for entry in reversed(entries):
+        measure = entry.get("seen", {}).get(guard.name, {}).get("measure")
+        if isinstance(measure, list):
+            return measure
+        if isinstance(measure, Mapping):
+            return list(measure)
+        if entry["node"] not in makers:
+            for key in ("findings", "issues", "comments"):
+                if isinstance(found := entry["content"].get(key), list):
+                    return found
+    return []
+
+
+def _best_fix(guard: LoopGuard, entries: Sequence[dict[str, Any]], makers: Sequence[str]) -> dict[str, Any] | None:
+    """The attempt after which the least was open, judged by the review that followed it."""
+    judged: list[tuple[float, int]] = []
+    attempt = 0
+    for entry in entries:
+        attempt += entry["node"] in makers
+        measure = entry["visits"][guard.name].get("measure")
+        if measure is not None and attempt:
+            # A fixer's own measure may be the reviewer's of before; the next review puts it right.
+            judged = [pair for pair in judged if pair[1] != attempt] + [(measure, attempt)]
+    if judged:
+        measure, fix = min(judged)
+        return {"fix": fix, "measure": measure, "why": f"{measure:g} still open after it, the fewest of all attempts"}
+    if attempt:
+        return {"fix": attempt, "measure": None, "why": "the latest: nothing measures the attempts"}
+    return None
+
+
+def _question(guard: LoopGuard, ledger: Ledger, reason: Mapping[str, Any], best: Mapping[str, Any] | None) -> str:
+    names = " and ".join(guard.nodes) if len(guard.nodes) == 2 else ", ".join(guard.nodes)
+    times = f"{ledger.cycles} cycle{'s' * (ledger.cycles != 1)}"
+    if reason["kind"] == "broken":
+        return f"The guard on {names} failed after {times}: {reason['message']}. How shall the loop go on?"
+    hint = f" The best attempt so far is number {best['fix']} ({best['why']})." if best else ""
+    return f"{names} have not come to an end after {times}: {reason['message']}.{hint} What shall happen?"
+
+
+def _options(guard: LoopGuard, reason: Mapping[str, Any]) -> list[dict[str, Any]]:
+    options = [
+        {"action": "accept", "description": "End the loop with the work as it is, or with the attempt named in `fix`."},
+        {"action": "reject", "description": "End the loop without accepting the work."},
+    ]
+    if isinstance(guard.artifact, str):
+        options.append({"action": "edit", "description": f"End the loop with your own `artifact` in {guard.artifact!r}."})
+    budget = needed_budget(reason)
+    naming = f"; name `{budget}`, which is spent" if budget else ""
+    options.append(
+        {"action": "retry", "description": f"Let the loop go on with `guidance` and `extra_cycles`{naming}."}
+    )
+    return options
+
+
+def needed_budget(reason: Mapping[str, Any]) -> str | None:
+    """Name of the field that a retry must fill because that budget is spent; `None` when a retry needs none."""
+    if reason["kind"] != "exhausted" or StepReserve.__name__ in reason["condition"]:
+        return None
+    fields = {"MaxCycles": "extra_cycles", "TokenBudget": "extra_tokens", "TimeBudget": "extra_seconds"}
+    return fields.get(reason["condition"])
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
