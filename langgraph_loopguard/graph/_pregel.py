@@ -19,6 +19,8 @@ READ = "__pregel_read"
 SEND = "__pregel_send"
 CHECKPOINTER = "__pregel_checkpointer"
 PUSH_TRIGGER = "__pregel_push"
+NOTE = "__loopguard_visit"
+"""Key of our own, beside LangGraph's."""
 
 
 def read(config: RunnableConfig, keys: Sequence[str], *, fresh: bool) -> dict[str, Any]:
@@ -30,6 +32,19 @@ def read(config: RunnableConfig, keys: Sequence[str], *, fresh: bool) -> dict[st
 def write(config: RunnableConfig, writes: Sequence[tuple[str, Any]]) -> None:
     """Add writes to those of the present task."""
     config["configurable"][SEND](writes)
+
+
+def leave(config: RunnableConfig, note: Any) -> None:
+    """Leave a note for what runs later in the same task: the steps of one task share their `configurable`.
+
+    Should a LangGraph copy it between the steps, the note is not found and the reader falls back on `read`.
+    """
+    config["configurable"][NOTE] = note
+
+
+def left(config: RunnableConfig) -> Any:
+    """Return the note left in this task, or by an earlier attempt at it, or in the task around it; `None` if none."""
+    return config["configurable"].get(NOTE)
 
 
 def has_checkpointer(config: RunnableConfig) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from langgraph.channels import DeltaChannel
@@ -31,45 +31,48 @@ Ledgers = dict[str, dict[str, dict[str, Any]]]
 """Ledgers by guard name and scope key."""
 
 
-class LedgerChannel(BaseChannel[Any, Any, Any]):
-    """Holds the ledgers and folds one superstep's events into them.
+class ValueChannel(BaseChannel[Any, Any, Any]):
+    """Holds one JSON value that is never changed in place, only replaced by what `merge` makes of it.
 
-    A channel rather than a reducer, because it is handed all writes of a superstep at once: however many tasks cross an
-    edge in it, it is one handoff. An update is a list of events, each with its `guard`, `scope`, `ring` and `window`.
+    LangGraph copies every channel whenever a router reads the state, so a copy is only a new reference here. A channel
+    rather than a reducer function also because it is handed all writes of a superstep at once.
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("merge", "value")
 
-    def __init__(self, typ: Any = dict, key: str = "") -> None:
-        super().__init__(typ, key)
-        self.value: Ledgers | None = None
+    def __init__(self, merge: Callable[[Any, Sequence[Any]], Any], typ: Any = dict, key: str = "") -> None:
+        self.typ = typ
+        self.key = key
+        self.merge = merge
+        self.value: Any = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LedgerChannel)
+        return isinstance(other, ValueChannel) and other.merge is self.merge
 
     __hash__ = None  # type: ignore[assignment]  # mutable, like every channel
 
     @property
     def ValueType(self) -> Any:
         """See `BaseChannel.ValueType`."""
-        return dict
+        return self.typ
 
     @property
     def UpdateType(self) -> Any:
         """See `BaseChannel.UpdateType`."""
-        return list
+        return self.typ
 
-    def copy(self) -> LedgerChannel:
-        """Return a copy that shares the value: a fold never changes it."""
+    def copy(self) -> ValueChannel:
+        """Return a copy that shares the value."""
         return self.from_checkpoint(self.value)
 
-    def from_checkpoint(self, checkpoint: Any) -> LedgerChannel:
-        """See `BaseChannel.from_checkpoint`; anything that is no mapping is an empty channel."""
-        channel = LedgerChannel(self.typ, self.key)
-        channel.value = checkpoint if isinstance(checkpoint, dict) else None
+    def from_checkpoint(self, checkpoint: Any) -> ValueChannel:
+        """Return a channel with a checkpoint's value; what is not of the channel's type is no value."""
+        channel = ValueChannel(self.merge, self.typ, self.key)
+        if isinstance(checkpoint, self.typ):
+            channel.value = checkpoint
         return channel
 
-    def get(self) -> Ledgers:
+    def get(self) -> Any:
         """See `BaseChannel.get`."""
         if self.value is None:
             raise EmptyChannelError
@@ -79,13 +82,26 @@ class LedgerChannel(BaseChannel[Any, Any, Any]):
         """See `BaseChannel.is_available`."""
         return self.value is not None
 
+    def checkpoint(self) -> Any:
+        """See `BaseChannel.checkpoint`."""
+        return super().checkpoint() if self.value is None else self.value
+
     def update(self, values: Sequence[Any]) -> bool:
-        """Fold one superstep's events. A whole state that comes back as an update changes nothing."""
-        events = [event for value in values if isinstance(value, list) for event in value]
-        if not events:
+        """Merge one superstep's writes."""
+        if not values:
             return False
-        self.value = fold_ledgers(self.value, events)
-        return True
+        before = self.value
+        self.value = self.merge(before, values)
+        return self.value is not before
+
+
+def merge_events(ledgers: Ledgers | None, writes: Sequence[Any]) -> Ledgers | None:
+    """Fold one superstep's events. A whole state that comes back as an update changes nothing.
+
+    However many tasks cross an edge in one superstep, it is one handoff.
+    """
+    events = [event for write in writes if isinstance(write, list) for event in write]
+    return fold_ledgers(ledgers, events) if events else ledgers
 
 
 def fold_ledgers(ledgers: Mapping[str, Any] | None, events: Sequence[Mapping[str, Any]]) -> Ledgers:
@@ -141,31 +157,41 @@ class HistoryChannel(DeltaChannel[Any]):
     def snapshot_frequency(self, value: int) -> None:
         self._least = value
 
+    def copy(self) -> HistoryChannel:
+        """Return a copy that shares the value: an append never changes it."""
+        channel = HistoryChannel(self.reducer, self.typ, snapshot_frequency=self._least)
+        channel.key = self.key
+        channel.value = self.value
+        return channel
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HistoryChannel)
 
     __hash__ = None  # type: ignore[assignment]  # mutable, like every channel
 
 
-def latest(left: Any, right: Any) -> Any:
-    """Reducer: the later value stands."""
-    return right
+def latest(before: Any, writes: Sequence[Any]) -> Any:
+    """The last value stands."""
+    return writes[-1]
 
 
-def merge_escalations(left: Any, right: Any) -> Any:
-    """Reducer: records by id. A record is written once; after that only its decision is added, and only once."""
-    out = dict(left or {})
-    for key, record in (right or {}).items():
-        known = out.get(key)
-        if known is None or (known.get("decision") is None and record.get("decision") is not None):
-            out[key] = record
+def merge_escalations(before: Any, writes: Sequence[Any]) -> Any:
+    """Records by id. A record is written once; after that only its decision is added, and only once."""
+    out = dict(before or {})
+    for records in writes:
+        for key, record in (records or {}).items():
+            known = out.get(key)
+            if known is None or (known.get("decision") is None and record.get("decision") is not None):
+                out[key] = record
     return out
 
 
-def merge_held(left: Any, right: Any) -> Any:
-    """Reducer: what a shut edge holds back, by escalation; `None` lets go of it."""
-    merged = {**(left or {}), **(right or {})}
-    return {key: value for key, value in merged.items() if value is not None}
+def merge_held(before: Any, writes: Sequence[Any]) -> Any:
+    """What shut edges hold back, by escalation; `None` lets go of it."""
+    out = dict(before or {})
+    for held in writes:
+        out.update(held or {})
+    return {key: sends for key, sends in out.items() if sends is not None}
 
 
 class GuardedState(TypedDict, total=False):
@@ -181,19 +207,19 @@ class GuardedState(TypedDict, total=False):
         ```
     """
 
-    escalation: Annotated[dict[str, Any] | None, latest]
+    escalation: Annotated[dict[str, Any], ValueChannel(latest, dict)]
     """The latest escalation's record (see `Escalation`)."""
-    outcome: Annotated[str | None, latest]
+    outcome: Annotated[str, ValueChannel(latest, str)]
     """How the automatic part ended: `"escalated"` or `"blocked"`; absent while no guard has tripped."""
 
 
 class GuardChannels(TypedDict):
     """All channels of the guard: the input of the escalation node, which brings them into the graph."""
 
-    loopguard: NotRequired[Annotated[dict[str, Any], LedgerChannel(dict)]]
+    loopguard: NotRequired[Annotated[dict[str, Any], ValueChannel(merge_events)]]
     loopguard_history: NotRequired[Annotated[list[Any], HistoryChannel(append_blocks, list)]]
-    loopguard_held: NotRequired[Annotated[dict[str, Any] | None, merge_held]]
+    loopguard_held: NotRequired[Annotated[dict[str, Any], ValueChannel(merge_held)]]
     loopguard_steps_left: RemainingSteps
-    escalations: NotRequired[Annotated[dict[str, Any] | None, merge_escalations]]
-    escalation: NotRequired[Annotated[dict[str, Any] | None, latest]]
-    outcome: NotRequired[Annotated[str | None, latest]]
+    escalations: NotRequired[Annotated[dict[str, Any], ValueChannel(merge_escalations)]]
+    escalation: NotRequired[Annotated[dict[str, Any], ValueChannel(latest, dict)]]
+    outcome: NotRequired[Annotated[str, ValueChannel(latest, str)]]

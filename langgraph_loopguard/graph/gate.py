@@ -55,8 +55,6 @@ def pass_gate(
     destinations: Sequence[Destination],
     view: StateView,
     config: RunnableConfig,
-    *,
-    visit: Mapping[str, Any] | None = None,
 ) -> frozenset[int]:
     """Count and judge one pass of a node's routing; write the events into the present step.
 
@@ -66,19 +64,21 @@ def pass_gate(
         destinations: Where its routing goes.
         view: The state after the node's writes.
         config: The task's config.
-        visit: The history entry of this visit, where the caller has it; else it is read from the task's own writes.
 
     Returns:
         Indexes of the destinations that must not be entered.
     """
-    found = _pregel.read(config, (LEDGERS, HISTORY, STEPS), fresh=True)
-    ledgers: Mapping[str, Any] = found.get(LEDGERS) or {}
     task = _pregel.task_id(config)
-    if visit is None and task is not None:
-        visit = _own_visit(found.get(HISTORY), task)
-        # The visit counts once: a second gate of the same task sees that the first has written already.
-        if visit is not None and found.get(LEDGERS) is not _pregel.read(config, (LEDGERS,), fresh=False).get(LEDGERS):
-            visit = {**visit, "visits": {}}
+    note = _pregel.left(config)
+    if note is not None and note["task"] == task:
+        # The visit counts once: a second gate of the same task finds that the first has written already.
+        found = _pregel.read(config, (LEDGERS, STEPS), fresh=note["counted"])
+        visit = {**note["entry"], "visits": {}} if note["counted"] else note["entry"]
+        note["counted"] = True
+    else:
+        found = _pregel.read(config, (LEDGERS, HISTORY, STEPS), fresh=True)
+        visit = _own_visit(found.get(HISTORY), task) if task is not None else None
+    ledgers: Mapping[str, Any] = found.get(LEDGERS) or {}
     steps_left = found.get(STEPS) if task is not None else None
     now = time.time()
     events: list[dict[str, Any]] = []
@@ -174,7 +174,7 @@ class _Judge:
         event: dict[str, Any] = {
             "guard": guard.name,
             "scope": scope,
-            "ring": guard.ring.nodes,
+            "ring": list(guard.ring.nodes),
             "window": guard.ring.window,
             "event": "step",
             "node": self.source,
@@ -182,7 +182,6 @@ class _Judge:
             "cross": crossing.targets,
             "steps_left": self.steps_left,
         }
-        event["ring"] = list(guard.ring.nodes)
         if not crossing.targets:
             return (event if visit is not None else None), False
         if before is not None and before.get("tripped") is not None and guard.mode == "enforce":

@@ -79,6 +79,7 @@ class Visit:
             result = self.handoff
         update = written(result)
         entry = self._entry(update)
+        _pregel.leave(self.config, {"task": entry["task"], "entry": entry, "counted": False})
         destinations = [goto for command in _commands(result) for goto in _gotos(command)]
         crossing = any(
             target_of(goto) in guard.nodes and target_of(goto) != self.recorder.name
@@ -88,9 +89,7 @@ class Visit:
         if crossing or not self.recorder.gated:
             # What a Command writes is not in the task's writes yet: the selectors must see the state with it.
             view = StateView(self.config, self.recorder.shape, self.state, update)
-            denied = pass_gate(
-                self.recorder.guards, self.recorder.name, destinations, view, self.config, visit=entry
-            )
+            denied = pass_gate(self.recorder.guards, self.recorder.name, destinations, view, self.config)
             if denied:
                 result = _diverted(result, denied)
         _pregel.write(self.config, [(HISTORY, [entry])])
