@@ -244,13 +244,16 @@ def fold(data: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]], ri
 
 
 def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, crossed: set[str]) -> None:
-    if (visit := event.get("visit")) is not None:
+    visit = event.get("visit")
+    if visit is not None:
         _fold_visit(ledger, event["node"], visit, ring)
-    if event.get("steps_left") is not None:
-        ledger["steps_left"] = event["steps_left"]
-    _cross(ledger, event["node"], event.get("cross", ()), ring, crossed)
+    left = event.get("steps_left")
+    if left is not None:
+        ledger["steps_left"] = left
+    if cross := event.get("cross"):
+        _cross(ledger, event["node"], cross, ring, crossed)
     if (reason := event.get("would_trip")) is not None:
-        before = ledger.get("would_trip") or {"reason": reason, "cycles": ledger.get("cycles", 0), "count": 0}
+        before = ledger.get("would_trip") or {**reason, "cycles": ledger.get("cycles", 0), "count": 0}
         ledger["would_trip"] = {**before, "count": before["count"] + 1}
     if (trip := event.get("trip")) is not None and ledger.get("tripped") is None:
         ledger["tripped"] = trip
@@ -260,48 +263,43 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
 def _cross(
     ledger: dict[str, Any], source: str, targets: Iterable[str], ring: Ring, crossed: set[str]
 ) -> None:
-    fresh = [target for target in targets if source + EDGE + target not in crossed]
-    if not fresh:
-        return
-    begun = "" in crossed
-    handoffs = dict(ledger.get("handoffs", {}))
+    handoffs = dict(ledger.get("handoffs", ()))
     cycles = ledger.get("cycles", 0)
-    for target in fresh:
+    for target in targets:
         edge = source + EDGE + target
+        if edge in crossed:
+            continue
         crossed.add(edge)
-        handoffs[edge] = handoffs.get(edge, 0) + 1
-        if ring.laps(source, target) and not begun:
-            cycles += 1
-            begun = True
+        count = handoffs[edge] = handoffs.get(edge, 0) + 1
+        if "" not in crossed and ring.laps(source, target):
             crossed.add("")
+            cycles += 1
         # A walk may come round to an edge by ways that no guard sees; the edge itself has seen it.
-        cycles = max(cycles, handoffs[edge] - 1)
+        if count - 1 > cycles:
+            cycles = count - 1
     ledger["handoffs"] = handoffs
     ledger["cycles"] = cycles
 
 
 def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], ring: Ring) -> None:
-    nodes = dict(ledger.get("nodes", {}))
-    node = nodes.get(name, {})
-    count = node.get("visits", 0) + 1
-    keys: Mapping[str, Any] = visit.get("keys", {})
+    nodes = dict(ledger.get("nodes", ()))
+    node = nodes.get(name)
+    count, moved, window = (1, [], []) if node is None else (node["visits"] + 1, node["moved"], node["window"])
+    keys: Mapping[str, Any] = visit["keys"]
     unmoved = visit.get("unmoved", ())
-    moved = node.get("moved", [])
-    if len(unmoved) < len(keys):
+    if len(unmoved) < len(keys) and not all(key in moved or key in unmoved for key in keys):
         # A node that returns the whole state wrote only what it moves: what it never moved is somebody else's.
-        if fresh := [key for key in keys if key not in unmoved and key not in moved]:
-            moved = sorted([*moved, *fresh])
-    kept = {key: value for key, value in keys.items() if key not in unmoved or key in moved} if unmoved else keys
-    entry = {"n": count, "cycle": ledger.get("cycles", 0), "keys": kept or keys}
-    nodes[name] = {
-        "visits": count,
-        "moved": moved,
-        "window": [*node.get("window", ())[-(ring.window - 1) :], entry] if ring.window > 1 else [entry],
-    }
+        moved = sorted({*moved, *(key for key in keys if key not in unmoved)})
+    if unmoved:
+        keys = {key: value for key, value in keys.items() if key not in unmoved or key in moved} or keys
+    entry = {"n": count, "cycle": ledger.get("cycles", 0), "keys": keys}
+    if len(window) >= ring.window:
+        window = window[len(window) - ring.window + 1 :]
+    nodes[name] = {"visits": count, "moved": moved, "window": [*window, entry]}
     ledger["nodes"] = nodes
     ledger["last"] = name
     if seconds := visit.get("seconds"):
-        ledger["seconds"] = ledger.get("seconds", 0.0) + seconds
+        ledger["seconds"] = round(ledger.get("seconds", 0.0) + seconds, 6)
     if tokens := visit.get("tokens"):
         ledger["tokens"] = ledger.get("tokens", 0) + tokens
     if (artifact := visit.get("artifact")) is not None:

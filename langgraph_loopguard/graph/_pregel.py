@@ -11,9 +11,11 @@ Whether there is a checkpointer is known only at run time (`__pregel_checkpointe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
+
+BranchT = TypeVar("BranchT", bound=tuple[Any, ...])
 
 READ = "__pregel_read"
 SEND = "__pregel_send"
@@ -32,6 +34,20 @@ def read(config: RunnableConfig, keys: Sequence[str], *, fresh: bool) -> dict[st
 def write(config: RunnableConfig, writes: Sequence[tuple[str, Any]]) -> None:
     """Add writes to those of the present task."""
     config["configurable"][SEND](writes)
+
+
+def without_reader(branch: BranchT) -> BranchT:
+    """Return a conditional edge that is not handed the state, because its router does not look at it.
+
+    LangGraph copies every channel to read a state for a router; an edge that was plain before needs none.
+    """
+    kind: Any = type(branch)
+
+    class Unread(kind):  # type: ignore[misc]  # LangGraph's own spec, whose module is private
+        def run(self, writer: Any, reader: Any = None) -> Any:
+            return super().run(writer, None)
+
+    return cast("BranchT", Unread(*branch))
 
 
 def leave(config: RunnableConfig, note: Any) -> None:

@@ -224,10 +224,8 @@ class TurnGate(Runnable[Any, Any]):
             start = len(flatten(found.get(HISTORY)))
             events = [
                 {
-                    "guard": guard.name,
+                    **guard.stamp,
                     "scope": None,
-                    "ring": list(guard.ring.nodes),
-                    "window": guard.ring.window,
                     "event": "turn",
                     "history_from": start,
                 }
@@ -260,6 +258,7 @@ def _gate_plain_edges(builder: Builder, guard: LoopGuard, source: str, shape: Sh
     ends = {**{target: target for target in targets}, ESCALATE: ESCALATE}
     path = GatedPath(guards, source, None, targets=targets, ends=ends, shape=shape, name=BRANCH)
     builder.add_conditional_edges(source, path, cast("Any", ends))
+    builder.branches[source][BRANCH] = _pregel.without_reader(builder.branches[source][BRANCH])
 
 
 def _gate_branches(builder: Builder, guard: LoopGuard, source: str, shape: Shape) -> None:

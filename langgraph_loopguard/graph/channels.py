@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from langgraph.channels import DeltaChannel
 from langgraph.channels.base import BaseChannel
@@ -29,6 +29,14 @@ BLOCK = 64
 
 Ledgers = dict[str, dict[str, dict[str, Any]]]
 """Ledgers by guard name and scope key."""
+
+
+ChannelT = TypeVar("ChannelT", bound=BaseChannel[Any, Any, Any])
+
+
+def _bare(kind: type[ChannelT]) -> ChannelT:
+    """Return a channel without what its constructor looks into: copies are made at every read of a router."""
+    return kind.__new__(kind)
 
 
 class ValueChannel(BaseChannel[Any, Any, Any]):
@@ -63,7 +71,9 @@ class ValueChannel(BaseChannel[Any, Any, Any]):
 
     def copy(self) -> ValueChannel:
         """Return a copy that shares the value."""
-        return self.from_checkpoint(self.value)
+        channel = _bare(ValueChannel)
+        channel.typ, channel.key, channel.merge, channel.value = self.typ, self.key, self.merge, self.value
+        return channel
 
     def from_checkpoint(self, checkpoint: Any) -> ValueChannel:
         """Return a channel with a checkpoint's value; what is not of the channel's type is no value."""
@@ -95,11 +105,28 @@ class ValueChannel(BaseChannel[Any, Any, Any]):
         return self.value is not before
 
 
+class Events(list[dict[str, Any]]):
+    """One task's events, with what they make of the ledgers as the gate found them.
+
+    The gate has folded them already to judge; when nobody else writes in the superstep the channel need not do it again.
+    Savers store a plain list.
+    """
+
+    __slots__ = ("after", "before")
+
+    def __init__(self, events: Sequence[dict[str, Any]], before: Ledgers | None, after: Ledgers) -> None:
+        super().__init__(events)
+        self.before = before
+        self.after = after
+
+
 def merge_events(ledgers: Ledgers | None, writes: Sequence[Any]) -> Ledgers | None:
     """Fold one superstep's events. A whole state that comes back as an update changes nothing.
 
     However many tasks cross an edge in one superstep, it is one handoff.
     """
+    if len(writes) == 1 and isinstance(writes[0], Events) and writes[0].before is ledgers:
+        return writes[0].after
     events = [event for write in writes if isinstance(write, list) for event in write]
     return fold_ledgers(ledgers, events) if events else ledgers
 
@@ -159,9 +186,9 @@ class HistoryChannel(DeltaChannel[Any]):
 
     def copy(self) -> HistoryChannel:
         """Return a copy that shares the value: an append never changes it."""
-        channel = HistoryChannel(self.reducer, self.typ, snapshot_frequency=self._least)
-        channel.key = self.key
-        channel.value = self.value
+        channel = _bare(HistoryChannel)
+        channel.typ, channel.key, channel.reducer, channel.value = self.typ, self.key, self.reducer, self.value
+        channel._least = self._least
         return channel
 
     def __eq__(self, other: object) -> bool:

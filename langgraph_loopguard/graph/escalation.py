@@ -141,10 +141,8 @@ def decide(
     """
     decided = {**record, "decision": decision.model_dump(mode="json")}
     event = {
-        "guard": guard.name,
+        **guard.stamp,
         "scope": scope_name(record["scope_key"]),
-        "ring": list(guard.ring.nodes),
-        "window": guard.ring.window,
         "event": "decision",
         "id": record["id"],
         "action": decision.action,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -22,9 +22,9 @@ from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import EDGE, Ledger, fold
 from langgraph_loopguard.core.verdict import Reason
 from langgraph_loopguard.graph import _pregel
-from langgraph_loopguard.graph.channels import HELD, HISTORY, LEDGERS, STEPS
-from langgraph_loopguard.graph.guard import LoopGuard, scope_name
-from langgraph_loopguard.graph.state import StateView
+from langgraph_loopguard.graph.channels import HELD, HISTORY, LEDGERS, STEPS, Events, Ledgers
+from langgraph_loopguard.graph.guard import NO_KEY, LoopGuard, scope_name
+from langgraph_loopguard.graph.state import Selector, StateView
 
 logger = logging.getLogger("langgraph_loopguard")
 
@@ -45,8 +45,9 @@ class _Crossing:
     """What one guard makes of the destinations with one scope key."""
 
     key: Any
-    indexes: list[int] = field(default_factory=list)
-    targets: list[str] = field(default_factory=list)
+    scope: str
+    indexes: list[int]
+    targets: list[str]
 
 
 def pass_gate(
@@ -78,25 +79,31 @@ def pass_gate(
     else:
         found = _pregel.read(config, (LEDGERS, HISTORY, STEPS), fresh=True)
         visit = _own_visit(found.get(HISTORY), task) if task is not None else None
-    ledgers: Mapping[str, Any] = found.get(LEDGERS) or {}
+    before: Ledgers | None = found.get(LEDGERS)
+    ledgers: Ledgers = dict(before) if before else {}
     steps_left = found.get(STEPS) if task is not None else None
-    now = time.time()
+    judge = _Judge(source, visit, task, config, steps_left)
     events: list[dict[str, Any]] = []
     held: dict[str, list[Send]] = {}
     denied: set[int] = set()
     for guard in guards:
-        judge = _Judge(guard, source, ledgers.get(guard.name) or {}, visit, task, config, steps_left, now)
+        scopes = dict(ledgers.get(guard.name, ()))
         for crossing in _crossings(guard, source, destinations, view, visit):
-            event, shut = judge.judge(crossing)
-            if event is not None:
-                events.append(event)
+            event, after, shut = judge.judge(guard, crossing, scopes.get(crossing.scope))
+            if event is None:
+                continue
+            events.append(event)
+            scopes[crossing.scope] = after
             if shut:
                 denied.update(crossing.indexes)
                 sends = [d for i in crossing.indexes if isinstance(d := destinations[i], Send)]
-                if event is not None and event.get("trip") and sends:
+                if sends and "trip" in event:
                     held[event["trip"]["id"]] = sends
+        ledgers[guard.name] = scopes
     if events:
-        _pregel.write(config, [(LEDGERS, events), *([(HELD, held)] if held else [])])
+        _pregel.write(config, [(LEDGERS, Events(events, before, ledgers))])
+    if held:
+        _pregel.write(config, [(HELD, held)])
     return frozenset(denied)
 
 
@@ -114,20 +121,26 @@ def _crossings(
     view: StateView,
     visit: Mapping[str, Any] | None,
 ) -> Iterable[_Crossing]:
+    """Sort the guarded destinations by scope key; a pass that crosses no guarded edge is one crossing to nowhere."""
     crossings: dict[str, _Crossing] = {}
     for index, destination in enumerate(destinations):
-        target = target_of(destination)
+        target = destination if isinstance(destination, str) else destination.node
         if target not in guard.nodes or target == source:
             continue
-        key, scope = _scope(guard, view, visit, destination.arg if isinstance(destination, Send) else None)
-        crossing = crossings.setdefault(scope, _Crossing(key))
+        if guard.key is None:
+            key, scope = None, NO_KEY
+        else:
+            key, scope = _scope(guard, guard.key, view, visit, None if target is destination else destination.arg)
+        crossing = crossings.get(scope)
+        if crossing is None:
+            crossing = crossings[scope] = _Crossing(key, scope, [], [])
         crossing.indexes.append(index)
         if target not in crossing.targets:
             crossing.targets.append(target)
-    if not crossings:
-        key, scope = _scope(guard, view, visit, None)
-        crossings[scope] = _Crossing(key)
-    return crossings.values()
+    if crossings:
+        return crossings.values()
+    key, scope = (None, NO_KEY) if guard.key is None else _scope(guard, guard.key, view, visit, None)
+    return (_Crossing(key, scope, [], []),)
 
 
 class _BrokenKey:
@@ -137,80 +150,79 @@ class _BrokenKey:
         self.reason = reason
 
 
-def _scope(guard: LoopGuard, view: StateView, visit: Mapping[str, Any] | None, arg: Any) -> tuple[Any, str]:
-    if guard.key is None:
-        return None, scope_name(None)
+def _scope(
+    guard: LoopGuard, selector: Selector, view: StateView, visit: Mapping[str, Any] | None, arg: Any
+) -> tuple[Any, str]:
     try:
-        if visit is not None and guard.name in visit.get("scopes", {}) and not _names_key(guard, arg):
+        if visit is not None and guard.name in visit.get("scopes", ()) and not _names_key(selector, arg):
             key = visit["scopes"][guard.name]
         else:
-            key = view.select(guard.key, arg)
+            key = view.select(selector, arg)
         return key, scope_name(key)
     except Exception as error:
-        return _BrokenKey(broken(error, f"key={guard.key!r}")), scope_name(None)
+        return _BrokenKey(broken(error, f"key={selector!r}")), NO_KEY
 
 
-def _names_key(guard: LoopGuard, arg: Any) -> bool:
-    return isinstance(arg, Mapping) and (callable(guard.key) or guard.key in arg)
+def _names_key(selector: Selector, arg: Any) -> bool:
+    return isinstance(arg, Mapping) and (callable(selector) or selector in arg)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Judge:
-    guard: LoopGuard
+    """Judges the crossings of one pass."""
+
     source: str
-    ledgers: Mapping[str, Any]
     visit: Mapping[str, Any] | None
     task: str | None
     config: RunnableConfig
     steps_left: int | None
-    now: float
 
-    def judge(self, crossing: _Crossing) -> tuple[dict[str, Any] | None, bool]:
-        """Return the event to write (None when there is nothing to say) and whether the edge stays shut."""
-        guard = self.guard
-        scope = scope_name(None if isinstance(crossing.key, _BrokenKey) else crossing.key)
-        before = self.ledgers.get(scope)
-        visit = (self.visit or {}).get("visits", {}).get(guard.name)
+    def judge(
+        self, guard: LoopGuard, crossing: _Crossing, before: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any] | None, dict[str, Any], bool]:
+        """Return the event to write (None when there is nothing to say), the ledger after it, and whether it shuts."""
+        visit = None if self.visit is None else self.visit["visits"].get(guard.name)
         event: dict[str, Any] = {
-            "guard": guard.name,
-            "scope": scope,
-            "ring": list(guard.ring.nodes),
-            "window": guard.ring.window,
+            **guard.stamp,
             "event": "step",
+            "scope": crossing.scope,
             "node": self.source,
             "visit": None if visit is None or "error" in visit else visit,
             "cross": crossing.targets,
             "steps_left": self.steps_left,
         }
         if not crossing.targets:
-            return (event if visit is not None else None), False
+            if visit is None:
+                return None, {}, False
+            return event, fold(before, (event,), guard.ring), False
         if before is not None and before.get("tripped") is not None and guard.mode == "enforce":
-            return {**event, "cross": []}, True
-        reason = self._reason(crossing, before, event, visit)
+            event["cross"] = []
+            return event, fold(before, (event,), guard.ring), True
+        after = fold(before, (event,), guard.ring)
+        reason = self._reason(guard, crossing, after, visit)
         if reason is None:
-            return event, False
+            return event, after, False
         if guard.mode == "observe":
             logger.info("guard %s would have tripped at %s: %s", guard.name, self.source, reason.message)
-            return {**event, "would_trip": {"reason": reason.to_json()}}, False
-        trip = self._trip(crossing, scope, before, reason)
-        return {**event, "cross": [], "trip": trip}, True
+            event["would_trip"] = {"reason": reason.to_json()}
+        else:
+            event["cross"] = []
+            event["trip"] = self._trip(guard, crossing, before, reason)
+        return event, fold(before, (event,), guard.ring), guard.mode == "enforce"
 
-    def _reason(
-        self, crossing: _Crossing, before: Mapping[str, Any] | None, event: Mapping[str, Any], visit: Any
-    ) -> Reason | None:
+    def _reason(self, guard: LoopGuard, crossing: _Crossing, after: Mapping[str, Any], visit: Any) -> Reason | None:
         if isinstance(crossing.key, _BrokenKey):
             return crossing.key.reason
         if visit is not None and "error" in visit:
             return Reason.from_json(visit["error"])
-        verdict = self.guard.check(Ledger(fold(before, [event], self.guard.ring)))
+        verdict = guard.check(Ledger(after))
         if verdict.warned and verdict.reason is not None:
-            logger.warning("guard %s at %s: %s", self.guard.name, self.source, verdict.reason.message)
+            logger.warning("guard %s at %s: %s", guard.name, self.source, verdict.reason.message)
         return verdict.reason if verdict.tripped else None
 
     def _trip(
-        self, crossing: _Crossing, scope: str, before: Mapping[str, Any] | None, reason: Reason
+        self, guard: LoopGuard, crossing: _Crossing, before: Mapping[str, Any] | None, reason: Reason
     ) -> dict[str, Any]:
-        guard = self.guard
         thread = self.config["configurable"].get("thread_id")
         place = self.task or f"update:{self.config['configurable'].get('checkpoint_id')}:{(before or {}).get('trips')}"
         key = None if isinstance(crossing.key, _BrokenKey) else to_jsonable(crossing.key)
@@ -218,12 +230,12 @@ class _Judge:
         if guard.per == "thread" and reason.kind == "exhausted":
             found["message"] += " (counted over the whole thread, all its inputs together)"
         return {
-            "id": xxh3_128_hexdigest(f"{thread}|{place}|{guard.name}|{scope}".encode("utf-8", "replace")),
+            "id": xxh3_128_hexdigest(f"{thread}|{place}|{guard.name}|{crossing.scope}".encode("utf-8", "replace")),
             "source": self.source,
             "to": crossing.targets,
             "edge": EDGE.join((self.source, crossing.targets[0])),
             "reason": to_jsonable(found),
             "scope_key": key,
             "thread_id": None if thread is None else str(thread),
-            "at": self.now,
+            "at": time.time(),
         }

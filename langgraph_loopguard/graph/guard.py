@@ -89,6 +89,8 @@ class LoopGuard:
     condition: Condition = field(init=False)
     """Everything that stops the loop: the cap, the preset and `stop_when`, joined with `|`."""
     ring: Ring = field(init=False)
+    stamp: dict[str, Any] = field(init=False, hash=False, compare=False)
+    """What every event of this guard carries, so that the channel can fold it."""
 
     def __init__(
         self,
@@ -154,6 +156,7 @@ class LoopGuard:
             "condition": condition,
             "ring": Ring(nodes, max(condition.memory, DEFAULT_WINDOW)),
         }
+        values["stamp"] = {"guard": name, "ring": list(nodes), "window": values["ring"].window}
         for attribute, value in values.items():
             object.__setattr__(self, attribute, value)
 
@@ -308,7 +311,7 @@ class LoopGuard:
             ValueError: `measure` is neither a number nor a collection.
         """
         keys = self._keys(payload)
-        visit = VisitData(keys=keys)
+        visit: VisitData = {"keys": keys}
         if unmoved:
             visit["unmoved"] = [key for key in keys if key in unmoved]
         if artifact is not None:
@@ -320,16 +323,12 @@ class LoopGuard:
         return visit
 
     def _keys(self, payload: Any) -> dict[str, str | int]:
+        """Return one fingerprint per key; whole numbers stand as themselves, so that a counter can be told."""
         if payload is None:
             return {}
         if not isinstance(payload, Mapping):
             return {"": self.fingerprinter.fingerprint(payload)}
-        out: dict[str, str | int] = dict(self.fingerprinter.fingerprints(payload))
-        for key in out:
-            value = payload.get(key)
-            if type(value) is int and -(2**63) <= value < 2**63:
-                out[key] = value
-        return out
+        return self.fingerprinter.fingerprints(payload)
 
     # -- in a graph -----------------------------------------------------------------------------------------------
 

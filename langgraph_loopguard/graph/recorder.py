@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -22,11 +21,11 @@ from langgraph_loopguard.core.conditions import broken
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import VisitData
 from langgraph_loopguard.graph import _pregel
-from langgraph_loopguard.graph.channels import HISTORY
+from langgraph_loopguard.graph.channels import GUARD_KEYS, HISTORY
 from langgraph_loopguard.graph.gate import ESCALATE, Destination, pass_gate, target_of
-from langgraph_loopguard.graph.guard import LoopGuard, scope_name
-from langgraph_loopguard.graph.state import Shape, StateView, _fields, own_keys
-from langgraph_loopguard.graph.usage import UsageCounter, counting, message_tokens
+from langgraph_loopguard.graph.guard import LoopGuard
+from langgraph_loopguard.graph.state import Shape, StateView, _fields
+from langgraph_loopguard.graph.usage import message_tokens, start_counting, stop_counting
 
 
 @dataclasses.dataclass(slots=True)
@@ -45,89 +44,101 @@ class Recorder:
     shape: Shape | None = None
     gated: bool = True
 
-    @contextmanager
-    def visit(self, state: Any, config: RunnableConfig) -> Iterator[Visit]:
-        """Record one visit: the node runs inside, and its result goes through `Visit.finish`.
 
-        A handoff from inside the node to this graph ends the block and stands in `Visit.handoff`.
-        """
-        with counting() as usage:
-            visit = Visit(self, state, config, usage, time.perf_counter())
-            try:
-                yield visit
-            except ParentCommand as exc:
-                command = exc.args[0]
-                if not _for_this_graph(command, self.name, config):
-                    raise
-                visit.handoff = dataclasses.replace(command, graph=None)
-
-
-@dataclasses.dataclass(slots=True)
 class Visit:
-    """One run of a node."""
+    """One run of a node: the node runs inside `with visit:`, its result goes through `visit.finish(result)`.
 
-    recorder: Recorder
-    state: Any
-    config: RunnableConfig
-    usage: UsageCounter
-    started: float
-    handoff: Command[Any] | None = None
+    A handoff from inside the node to this graph ends the block and takes the place of the result.
+    """
+
+    __slots__ = ("_config", "_recorder", "_started", "_state", "_token", "_usage", "handoff")
+
+    def __init__(self, recorder: Recorder, state: Any, config: RunnableConfig) -> None:
+        self._recorder = recorder
+        self._state = state
+        self._config = config
+        self.handoff: Command[Any] | None = None
+
+    def __enter__(self) -> None:
+        self._usage, self._token = start_counting()
+        self._started = time.perf_counter()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        stop_counting(self._token)
+        if not isinstance(error, ParentCommand):
+            return False
+        command = error.args[0]
+        if not _for_this_graph(command, self._recorder.name, self._config):
+            return False
+        self.handoff = dataclasses.replace(command, graph=None)
+        return True
 
     def finish(self, result: Any) -> Any:
         """Write the emission, judge the `Command`s among the result, and return the result to hand on."""
+        recorder, config = self._recorder, self._config
         if self.handoff is not None:
             result = self.handoff
-        update = written(result)
-        entry = self._entry(update)
-        _pregel.leave(self.config, {"task": entry["task"], "entry": entry, "counted": False})
-        destinations = [goto for command in _commands(result) for goto in _gotos(command)]
-        crossing = any(
-            target_of(goto) in guard.nodes and target_of(goto) != self.recorder.name
-            for guard in self.recorder.guards
+        update = result if type(result) is dict else written(result)
+        view = StateView(config, recorder.shape, self._state, update)
+        entry = self._entry(update, view)
+        _pregel.leave(config, {"task": entry["task"], "entry": entry, "counted": False})
+        commands = () if update is result else _commands(result)
+        destinations = [goto for command in commands for goto in _gotos(command)]
+        crossing = destinations and any(
+            target_of(goto) in guard.nodes and target_of(goto) != recorder.name
+            for guard in recorder.guards
             for goto in destinations
         )
-        if crossing or not self.recorder.gated:
-            # What a Command writes is not in the task's writes yet: the selectors must see the state with it.
-            view = StateView(self.config, self.recorder.shape, self.state, update)
-            denied = pass_gate(self.recorder.guards, self.recorder.name, destinations, view, self.config)
+        if crossing or not recorder.gated:
+            # What a Command writes is not in the task's writes yet: the view shows the state with it.
+            denied = pass_gate(recorder.guards, recorder.name, destinations, view, config)
             if denied:
                 result = _diverted(result, denied)
-        _pregel.write(self.config, [(HISTORY, [entry])])
+        _pregel.write(config, [(HISTORY, [entry])])
         return result
 
-    def _entry(self, update: dict[str, Any]) -> dict[str, Any]:
-        emission = own_keys(update)
-        inputs = _fields(self.state)
-        fresh = {key: _new_messages(value, inputs.get(key)) for key, value in emission.items()}
-        unmoved = [key for key, value in emission.items() if key in inputs and _same(value, inputs[key])]
-        seconds = round(time.perf_counter() - self.started, 6)
-        tokens = self.usage.tokens or message_tokens(
-            message for value in fresh.values() if isinstance(value, (list, BaseMessage)) for message in _as_list(value)
-        )
-        view = StateView(self.config, self.recorder.shape, self.state, update)
+    def _entry(self, update: Mapping[str, Any], view: StateView) -> dict[str, Any]:
+        inputs = self._state if isinstance(self._state, dict) else _fields(self._state)
+        emission: dict[str, Any] = {}
+        unmoved: list[str] = []
+        tokens = 0
+        for key, value in update.items():
+            if key in GUARD_KEYS:
+                continue
+            if key in inputs:
+                before = inputs[key]
+                if _same(value, before):
+                    unmoved.append(key)
+                if type(value) is list:
+                    value = _new_messages(value, before)
+            if isinstance(value, (list, BaseMessage)):
+                tokens += message_tokens(_as_list(value))
+            emission[key] = value
+        seconds = round(time.perf_counter() - self._started, 6)
+        tokens = self._usage.tokens or tokens
+        visits: dict[str, Any] = {}
         entry: dict[str, Any] = {
-            "node": self.recorder.name,
-            "task": _pregel.task_id(self.config),
+            "node": self._recorder.name,
+            "task": _pregel.task_id(self._config),
             "at": time.time(),
-            "content": to_jsonable(fresh),
-            "visits": {},
-            "scopes": {},
+            "content": to_jsonable(emission),
+            "visits": visits,
         }
-        for guard in self.recorder.guards:
-            visit, extra = self._visit(guard, fresh, unmoved, view)
+        for guard in self._recorder.guards:
+            visit, extra = self._visit(guard, emission, unmoved, view)
             visit["seconds"], visit["tokens"] = seconds, tokens
-            entry["visits"][guard.name] = visit
+            visits[guard.name] = visit
             if extra:
                 entry.setdefault("seen", {})[guard.name] = extra
-            if (scope := self._scope(guard)) is not None:
-                entry["scopes"][guard.name] = scope
+            if guard.key is not None and (scope := self._scope(guard)) is not None:
+                entry.setdefault("scopes", {})[guard.name] = scope
         return entry
 
     def _visit(
         self, guard: LoopGuard, emission: Mapping[str, Any], unmoved: Sequence[str], view: StateView
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the ledger keeps of the visit, and what only the record needs."""
-        where = f"the emission of {self.recorder.name!r}"
+        where = f"the emission of {self._recorder.name!r}"
         extra: dict[str, Any] = {}
         try:
             artifact = measure = None
@@ -141,7 +152,7 @@ class Visit:
                 measure = view.select(guard.measure)
                 if measure is not None:
                     extra["measure"] = to_jsonable(measure)
-            where = f"the emission of {self.recorder.name!r}"
+            where = f"the emission of {self._recorder.name!r}"
             visit: VisitData = guard.visit(emission, unmoved=unmoved, artifact=artifact, measure=measure)
             if guard.artifact in emission:
                 visit["wrote_artifact"] = True
@@ -151,13 +162,13 @@ class Visit:
 
     def _scope(self, guard: LoopGuard) -> Any:
         """Scope key of a task that a `Send` made: it stands in the `Send`'s argument, not in the state."""
-        if guard.key is None or not _pregel.is_send(self.config):
+        if not _pregel.is_send(self._config):
             return None
-        arg = _fields(self.state)
+        arg = _fields(self._state)
         if isinstance(guard.key, str):
             return to_jsonable(arg.get(guard.key))
         try:
-            return to_jsonable(guard.key(self.state))
+            return to_jsonable(guard.key(self._state))
         except Exception:  # the argument is no state: the gate asks again with the state, and reports what it finds
             return None
 

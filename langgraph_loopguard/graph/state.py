@@ -12,12 +12,9 @@ from langgraph.graph import StateGraph
 from pydantic import BaseModel
 
 from langgraph_loopguard.graph import _pregel
-from langgraph_loopguard.graph.channels import GUARD_KEYS
 
 Selector = str | Callable[[Any], Any]
 """A state key, or a function of the state."""
-
-BRANCH_PREFIX = "branch:to:"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +113,3 @@ def _fields(value: Any) -> dict[str, Any]:
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {}
 
-
-def own_keys(update: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an update without the guard's own keys."""
-    return {key: value for key, value in update.items() if key not in GUARD_KEYS}

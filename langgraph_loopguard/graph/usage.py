@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar, Token
 from threading import Lock
 from typing import Any
 
@@ -47,15 +46,15 @@ _counter: ContextVar[UsageCounter | None] = ContextVar("langgraph_loopguard_usag
 register_configure_hook(_counter, inheritable=True)
 
 
-@contextmanager
-def counting() -> Iterator[UsageCounter]:
-    """Count the tokens of all model calls made in this context, those of nested tasks and threads too."""
+def start_counting() -> tuple[UsageCounter, Token[UsageCounter | None]]:
+    """Count the tokens of all model calls made in this context from here on, those of nested tasks and threads too."""
     counter = UsageCounter(_counter.get())
-    token = _counter.set(counter)
-    try:
-        yield counter
-    finally:
-        _counter.reset(token)
+    return counter, _counter.set(counter)
+
+
+def stop_counting(token: Token[UsageCounter | None]) -> None:
+    """End what `start_counting` began."""
+    _counter.reset(token)
 
 
 def message_tokens(messages: Iterable[Any]) -> int:

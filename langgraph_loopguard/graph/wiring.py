@@ -12,7 +12,7 @@ from langgraph.types import Command, Send
 
 from langgraph_loopguard.graph.gate import ESCALATE, Destination, pass_gate
 from langgraph_loopguard.graph.guard import LoopGuard
-from langgraph_loopguard.graph.recorder import Recorder
+from langgraph_loopguard.graph.recorder import Recorder, Visit
 from langgraph_loopguard.graph.state import Shape, StateView
 
 RECORDER = "__loopguard_recorder__"
@@ -52,8 +52,8 @@ class RecordedNode(RunnableLambda[Any, Any]):
         """Run the node and record what it wrote."""
         if config is None:
             return self.inner.invoke(input, config, **kwargs)
-        result = None
-        with self.recorder.visit(input, config) as visit:
+        visit, result = Visit(self.recorder, input, config), None
+        with visit:
             result = self.inner.invoke(input, config, **kwargs)
         return visit.finish(result)
 
@@ -61,8 +61,8 @@ class RecordedNode(RunnableLambda[Any, Any]):
         """Run the node and record what it wrote."""
         if config is None:
             return await self.inner.ainvoke(input, config, **kwargs)
-        result = None
-        with self.recorder.visit(input, config) as visit:
+        visit, result = Visit(self.recorder, input, config), None
+        with visit:
             result = await self.inner.ainvoke(input, config, **kwargs)
         return visit.finish(result)
 
@@ -71,8 +71,8 @@ class RecordedNode(RunnableLambda[Any, Any]):
         if config is None:
             yield from self.inner.stream(input, config, **kwargs)
             return
-        last = _Last()
-        with self.recorder.visit(input, config) as visit:
+        visit, last = Visit(self.recorder, input, config), _Last()
+        with visit:
             for chunk in self.inner.stream(input, config, **kwargs):
                 if last.add(chunk):
                     yield chunk
@@ -88,8 +88,8 @@ class RecordedNode(RunnableLambda[Any, Any]):
             async for chunk in self.inner.astream(input, config, **kwargs):
                 yield chunk
             return
-        last = _Last()
-        with self.recorder.visit(input, config) as visit:
+        visit, last = Visit(self.recorder, input, config), _Last()
+        with visit:
             async for chunk in self.inner.astream(input, config, **kwargs):
                 if last.add(chunk):
                     yield chunk
@@ -203,14 +203,13 @@ class GatedPath(RunnableLambda[Any, Any]):
             return result
         labels = list(result) if isinstance(result, (list, tuple)) else [result]
         destinations = [self._destination(label) for label in labels]
-        if any(destination is None for destination in destinations):
+        if None in destinations:
             return result  # not a place to go: LangGraph says so better
         view = StateView(config, self.shape, state)
         denied = pass_gate(self.guards, self.source, destinations, view, config)
         if not denied:
             return result
-        kept = [label for index, label in enumerate(labels) if index not in denied]
-        return [*kept, ESCALATE]
+        return [*(label for index, label in enumerate(labels) if index not in denied), ESCALATE]
 
     def _destination(self, label: Any) -> Any:
         if isinstance(label, Send):
@@ -254,8 +253,8 @@ def _recorded_function(action: Callable[..., Any], recorder: Recorder) -> Callab
         async def recorded(*args: Any, config: RunnableConfig, **kwargs: Any) -> Any:
             if wants_config:
                 kwargs["config"] = config
-            result = None
-            with recorder.visit(args[0], config) as visit:
+            visit, result = Visit(recorder, args[0], config), None
+            with visit:
                 result = await action(*args, **kwargs)
             return visit.finish(result)
     else:
@@ -264,8 +263,8 @@ def _recorded_function(action: Callable[..., Any], recorder: Recorder) -> Callab
         def recorded(*args: Any, config: RunnableConfig, **kwargs: Any) -> Any:
             if wants_config:
                 kwargs["config"] = config
-            result = None
-            with recorder.visit(args[0], config) as visit:
+            visit, result = Visit(recorder, args[0], config), None
+            with visit:
                 result = action(*args, **kwargs)
             return visit.finish(result)
 
