@@ -23,8 +23,6 @@ DEFAULT_WINDOW = 8
 class Condition:
     """Base of all conditions. A subclass is a frozen dataclass with a `check`."""
 
-    __slots__ = ()
-
     def check(self, ledger: Ledger) -> Verdict:
         """Return what the condition says about a ledger that already holds the handoff in question."""
         raise NotImplementedError
@@ -64,10 +62,8 @@ class Condition:
         ]
         return f"{self.name}({', '.join(shown)})"
 
-
 def _parts(kind: type[AnyOf] | type[AllOf], condition: Condition) -> tuple[Condition, ...]:
     return condition.conditions if isinstance(condition, kind) else (condition,)
-
 
 def as_condition(thing: ConditionLike) -> Condition:
     """Return a condition for a condition or a plain function.
@@ -85,7 +81,6 @@ def as_condition(thing: ConditionLike) -> Condition:
     msg = f"stop_when must be a condition or a function of the ledger, got {thing!r}"
     raise TypeError(msg)
 
-
 def at_least(name: str, value: Any, least: int) -> None:
     """Refuse a setting that is no whole number of at least `least`.
 
@@ -96,14 +91,12 @@ def at_least(name: str, value: Any, least: int) -> None:
         msg = f"{name} must be a whole number of at least {least}, got {value!r}"
         raise ValueError(msg)
 
-
 def _positive(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
         msg = f"{name} must be a positive number, got {value!r}"
         raise ValueError(msg)
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class AnyOf(Condition):
     """Trips when one of its conditions does; the first one's reason counts."""
 
@@ -135,8 +128,7 @@ class AnyOf(Condition):
             f"({part!r})" if isinstance(part, AllOf) else repr(part) for part in self.conditions
         )
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class AllOf(Condition):
     """Trips when all of its conditions do."""
 
@@ -174,8 +166,7 @@ class AllOf(Condition):
             f"({part!r})" if isinstance(part, AnyOf) else repr(part) for part in self.conditions
         )
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class FunctionCondition(Condition):
     """A plain function of the ledger. It must be pure: it is asked again at each handoff."""
 
@@ -196,8 +187,7 @@ class FunctionCondition(Condition):
         message = answer if isinstance(answer, str) else f"{self.name} says stop"
         return trip(self.name, "stalled", threshold=None, observed=None, message=message)
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class MaxCycles(Condition):
     """At most `n` cycles: with `n=3` the fourth crossing of the loop's first edge is refused.
 
@@ -223,8 +213,7 @@ class MaxCycles(Condition):
             evidence=({"visits": ledger.visits},),
         )
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class RepeatedPayload(Condition):
     """A node has written the same `times` times within its last `window` emissions.
 
@@ -268,8 +257,7 @@ class RepeatedPayload(Condition):
             evidence=(_evidence(node, same),),
         )
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Oscillation(Condition):
     """A node's emissions go round in a short cycle: A-A, A-B-A-B, A-B-C-A-B-C.
 
@@ -310,8 +298,7 @@ class Oscillation(Condition):
                 )
         return PROCEED
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class UnchangedArtifact(Condition):
     """The work product is as it was after `times` attempts in a row: the fixes change nothing."""
 
@@ -338,8 +325,7 @@ class UnchangedArtifact(Condition):
             evidence=({"artifact": ledger.data["artifact"]["seen"][-1], "unchanged": ledger.unchanged},),
         )
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class RevisitedArtifact(Condition):
     """Work that was already replaced comes back: the attempt undoes an earlier one."""
 
@@ -362,8 +348,7 @@ class RevisitedArtifact(Condition):
             evidence=({"artifacts": list(ledger.data["artifact"]["seen"][-(ago + 2) :])},),
         )
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class TokenBudget(Condition):
     """At most `n` tokens (in and out) in the loop's nodes. Judged at handoffs: the visit that overruns is the last."""
 
@@ -386,8 +371,7 @@ class TokenBudget(Condition):
             evidence=({"visits": ledger.visits},),
         )
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class TimeBudget(Condition):
     """At most `seconds` of active time in the loop's nodes. A wait for a person does not count."""
 
@@ -410,8 +394,7 @@ class TimeBudget(Condition):
             evidence=({"visits": ledger.visits},),
         )
 
-
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class StepReserve(Condition):
     """LangGraph's recursion limit is about to strike: escalate while there are supersteps left to do it in.
 
@@ -438,13 +421,11 @@ class StepReserve(Condition):
             evidence=({"cycles": ledger.cycles},),
         )
 
-
 def _evidence(node: str, entries: list[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "node": node,
         "emissions": [{"visit": entry["n"], "cycle": entry["cycle"], "keys": entry["keys"]} for entry in entries],
     }
-
 
 def broken(error: BaseException, where: str) -> Reason:
     """Return the reason for a guard that failed: the run's work is kept and a person sees the error."""

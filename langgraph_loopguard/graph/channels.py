@@ -178,7 +178,7 @@ class HistoryChannel(DeltaChannel[Any]):
     def snapshot_frequency(self) -> int:
         """Updates until the next whole value."""
         blocks = self.value if isinstance(self.value, list) else []
-        return max(self._least, (len(blocks) - 1) * BLOCK // 2)
+        return max(self._least, (len(blocks) - 1) * BLOCK)
 
     @snapshot_frequency.setter
     def snapshot_frequency(self, value: int) -> None:

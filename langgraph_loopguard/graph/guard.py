@@ -207,7 +207,7 @@ class LoopGuard:
         step: dict[str, Any] = {"event": "step", "node": node, "visit": None, "at": moment}
         error: Reason | None = None
         try:
-            visit = self.visit(payload, artifact=artifact, measure=measure)
+            visit = self.visit(node, payload, artifact=artifact, measure=measure)
         except Exception as failure:
             visit, error = VisitData(keys={}), broken(failure, f"the payload of {node!r}")
         tokens, seconds = read_usage(usage)
@@ -302,9 +302,11 @@ class LoopGuard:
         return verdict
 
     def visit(
-        self, payload: Any, *, unmoved: Collection[str] = (), artifact: Any = None, measure: Any = None
+        self, node: str, payload: Any, *, unmoved: Collection[str] = (), artifact: Any = None, measure: Any = None
     ) -> VisitData:
         """Return what the ledger keeps of one emission.
+
+        Without `artifact=`, what the loop's second node writes stands for the work product.
 
         Raises:
             FingerprintError: The payload or the artifact has no canonical form.
@@ -316,7 +318,7 @@ class LoopGuard:
             visit["unmoved"] = [key for key in keys if key in unmoved]
         if artifact is not None:
             visit["artifact"] = self.fingerprinter.fingerprint(artifact)
-        elif self.artifact is None and self.condition.needs_artifact and keys:
+        elif self.artifact is None and self.condition.needs_artifact and keys and node == self.nodes[1]:
             visit["artifact"] = self.fingerprinter.fingerprint(keys)
         if measure is not None:
             visit["measure"] = read_measure(measure)

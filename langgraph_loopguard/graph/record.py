@@ -31,7 +31,8 @@ def build_escalation(guard: LoopGuard, ledger: Ledger, history: Any) -> dict[str
     """
     trip = ledger.data["tripped"] or {}
     entries = _entries(guard, trip, flatten(history)[int(ledger.data.get("history_from", 0)) :])
-    makers = ledger.data.get("artifact", {}).get("by") or guard.nodes[1:]
+    seen_making = ledger.data.get("artifact", {}).get("by") if guard.artifact is not None else None
+    makers = seen_making or guard.nodes[1:]
     reviews, fixes = _emissions(guard, entries, makers)
     findings = _findings(guard, entries, makers)
     reason: dict[str, Any] = trip["reason"]

@@ -153,7 +153,7 @@ class Visit:
                 if measure is not None:
                     extra["measure"] = to_jsonable(measure)
             where = f"the emission of {self._recorder.name!r}"
-            visit: VisitData = guard.visit(emission, unmoved=unmoved, artifact=artifact, measure=measure)
+            visit: VisitData = guard.visit(self._recorder.name, emission, unmoved=unmoved, artifact=artifact, measure=measure)
             if guard.artifact in emission:
                 visit["wrote_artifact"] = True
         except Exception as error:  # a guard that breaks must not cost the run its work: the gate escalates it

@@ -1,0 +1,51 @@
+"""Cost of a fingerprint against bare xxh3 over orjson with sorted keys, side by side in one run.
+
+Payloads of 1, 10 and 100 kB: one long text, a patch (with blank context lines), and a list of findings.
+
+    python benchmarks/fingerprint.py
+"""
+
+from __future__ import annotations
+
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from xxhash import xxh3_128_hexdigest
+
+from langgraph_loopguard import Fingerprinter
+
+LINE = "The recipient may be None here, and send() then fails with an AttributeError in line 42. "
+PATCH = "-    value = compute(x)\n+    value = compute(x) if x is not None else None\n \n"
+FINDING = {"file": "mail.py", "line": 202, "rule": "E711", "message": "comparison to None should be 'is None'"}
+
+PAYLOADS: dict[str, Callable[[int], Any]] = {
+    "text": lambda size: {"review": (LINE * (size // len(LINE) + 1))[:size]},
+    "patch": lambda size: {"patch": (PATCH * (size // len(PATCH) + 1))[:size]},
+    "findings": lambda size: {"findings": [{**FINDING, "line": n} for n in range(size // 100)]},
+}
+
+
+def microseconds(function: Callable[[], Any]) -> float:
+    """Best of seven, per call."""
+    timer = timeit.Timer(function)
+    number, _ = timer.autorange()
+    number = max(1, number // 10)
+    return min(timer.repeat(7, number)) / number * 1e6
+
+
+def main() -> None:
+    """Print the table."""
+    fingerprint = Fingerprinter().fingerprint
+    print(f"{'payload':<10} {'size':>8}  {'bare':>10}  {'fingerprint':>12}   ratio")
+    for name, make in PAYLOADS.items():
+        for size in (1_000, 10_000, 100_000):
+            payload = make(size)
+            bare = microseconds(lambda p=payload: xxh3_128_hexdigest(orjson.dumps(p, option=orjson.OPT_SORT_KEYS)))
+            full = microseconds(lambda p=payload: fingerprint(p))
+            print(f"{name:<10} {size // 1000:>5} kB  {bare:>7.1f} us  {full:>9.1f} us   {full / bare:5.1f}x")
+
+
+if __name__ == "__main__":
+    main()
