@@ -6,7 +6,7 @@ may return a bool, a text (the reason; empty means go on), a `Verdict` or `None`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Union
 
@@ -421,7 +421,7 @@ class StepReserve(Condition):
             evidence=({"cycles": ledger.cycles},),
         )
 
-def _evidence(node: str, entries: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _evidence(node: str, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "node": node,
         "emissions": [{"visit": entry["n"], "cycle": entry["cycle"], "keys": entry["keys"]} for entry in entries],

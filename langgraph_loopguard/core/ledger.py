@@ -54,6 +54,8 @@ class StepData(TypedDict, total=False):
     visit: VisitData | None
     cross: list[str]
     """Nodes entered over guarded edges."""
+    came_back: bool
+    """Outside a graph: the handoff before this one passed over the ring's first node (see `Ring`)."""
     trip: dict[str, Any] | None
     """The trip, when the guard kept one of the edges shut."""
     would_trip: dict[str, Any] | None
@@ -198,7 +200,8 @@ class Ledger:
     @property
     def revisited(self) -> int | None:
         """When the latest attempt brought back an earlier work product: how many versions ago that one was."""
-        return self.data.get("artifact", {}).get("revisited")
+        found: int | None = self.data.get("artifact", {}).get("revisited")
+        return found
 
     @property
     def measure(self) -> dict[str, Any]:
@@ -250,6 +253,8 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
     left = event.get("steps_left")
     if left is not None:
         ledger["steps_left"] = left
+    if event.get("came_back"):
+        ledger["cycles"] = ledger.get("cycles", 0) + 1
     if cross := event.get("cross"):
         _cross(ledger, event["node"], cross, ring, crossed)
     if (reason := event.get("would_trip")) is not None:
@@ -308,12 +313,9 @@ def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], rin
         )
     if (measure := visit.get("measure")) is not None:
         before = ledger.get("measure")
-        better = before is None or measure < before["best"]
-        ledger["measure"] = {
-            "last": measure,
-            "best": measure if better else before["best"],
-            "cycle": ledger.get("cycles", 0) if better else before["cycle"],
-        }
+        if before is None or measure < before["best"]:
+            before = {"best": measure, "cycle": ledger.get("cycles", 0)}
+        ledger["measure"] = {**before, "last": measure}
 
 
 def _fold_artifact(

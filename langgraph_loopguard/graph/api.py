@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, cast
 
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -13,10 +13,7 @@ from langgraph_loopguard.graph.attach import attach, copy_builder, forget_compil
 from langgraph_loopguard.graph.guard import LoopGuard, Mode, Per, Preset
 from langgraph_loopguard.graph.state import Selector
 
-StateT = TypeVar("StateT")
-ContextT = TypeVar("ContextT")
-InputT = TypeVar("InputT")
-OutputT = TypeVar("OutputT")
+Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
 def guard_loop(
@@ -109,8 +106,8 @@ def guard_loop(
 
 
 def guard_compiled(
-    graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT], *nodes: str, **settings: Any
-) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
+    graph: Compiled, *nodes: str, **settings: Any
+) -> Compiled:
     """Return a compiled graph with a guard on it; the given one stays as it is.
 
     Checkpointer, store, cache, interrupts, name, transformers and what `with_config` has set are kept.
@@ -135,8 +132,8 @@ def guard_compiled(
         checkpointer=graph.checkpointer,
         cache=graph.cache,
         store=graph.store,
-        interrupt_before=graph.interrupt_before_nodes or None,
-        interrupt_after=graph.interrupt_after_nodes or None,
+        interrupt_before=cast("Any", graph.interrupt_before_nodes) or None,
+        interrupt_after=cast("Any", graph.interrupt_after_nodes) or None,
         debug=graph.debug,
         name=graph.name,
         transformers=graph.stream_transformers or None,

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -39,6 +39,9 @@ BRANCH = "loopguard"
 """Name of the conditional edge that stands for a node's guarded plain edges."""
 
 TURN = "loopguard_turn"
+
+typed_dict: Any = TypedDict
+"""`TypedDict` as a function: the checker allows it only with literals."""
 
 logger = logging.getLogger("langgraph_loopguard")
 
@@ -132,7 +135,7 @@ def _may_go(builder: Builder, source: str, target: str) -> bool:
     return target in out or "*" in out or not out or _has_graph(builder.nodes[source].runnable)
 
 
-def _has_graph(runnable: Runnable[Any, Any]) -> bool:
+def _has_graph(runnable: Any) -> bool:
     inner = runnable.inner if isinstance(runnable, RecordedNode) else runnable
     return isinstance(inner, CompiledStateGraph)
 
@@ -189,7 +192,7 @@ def _channels_beside(builder: Builder) -> type[Any]:
         return GuardChannels
     return cast(
         "type[Any]",
-        TypedDict("GuardChannels", {key: hint for key, hint in hints.items() if key not in taken}),  # type: ignore[operator]
+        typed_dict("GuardChannels", {key: hint for key, hint in hints.items() if key not in taken}),
     )
 
 
@@ -204,7 +207,7 @@ def _join_output(builder: Builder) -> None:
         return
     hints = get_type_hints(output, include_extras=True)
     extra = get_type_hints(GuardedState, include_extras=True)
-    joined = TypedDict(output.__name__, {**hints, **{key: extra[key] for key in missing}}, total=False)  # type: ignore[operator]
+    joined = typed_dict(output.__name__, {**hints, **{key: extra[key] for key in missing}}, total=False)
     builder.schemas[joined] = {**schema, **{key: builder.channels[key] for key in missing}}
     builder.output_schema = joined
 
@@ -255,7 +258,7 @@ def _gate_plain_edges(builder: Builder, guard: LoopGuard, source: str, shape: Sh
     if known is not None and isinstance(known.path, GatedPath):
         guards = known.path.guards
         targets = sorted({*known.path.targets, *targets})
-    ends = {**{target: target for target in targets}, ESCALATE: ESCALATE}
+    ends: dict[Hashable, str] = {**{target: target for target in targets}, ESCALATE: ESCALATE}
     path = GatedPath(guards, source, None, targets=targets, ends=ends, shape=shape, name=BRANCH)
     builder.add_conditional_edges(source, path, cast("Any", ends))
     builder.branches[source][BRANCH] = _pregel.without_reader(builder.branches[source][BRANCH])
@@ -331,7 +334,7 @@ def _record(builder: Builder, guard: LoopGuard, node: str, shape: Shape) -> None
     known = _recorder(builder, node)
     gated = any(isinstance(branch.path, GatedPath) for branch in builder.branches.get(node, {}).values())
     guards = (*(known.guards if known is not None else ()), guard)
-    inner = spec.runnable.inner if isinstance(spec.runnable, RecordedNode) else spec.runnable
+    inner: Any = spec.runnable.inner if isinstance(spec.runnable, RecordedNode) else spec.runnable
     runnable = RecordedNode(inner, Recorder(node, guards, shape, gated))
     ends = spec.ends
     if ends and any(end in guard.nodes for end in ends):

@@ -174,7 +174,7 @@ class HistoryChannel(DeltaChannel[Any]):
 
     __slots__ = ("_least",)
 
-    @property  # type: ignore[override]
+    @property
     def snapshot_frequency(self) -> int:
         """Updates until the next whole value."""
         blocks = self.value if isinstance(self.value, list) else []

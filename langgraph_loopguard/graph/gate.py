@@ -124,13 +124,14 @@ def _crossings(
     """Sort the guarded destinations by scope key; a pass that crosses no guarded edge is one crossing to nowhere."""
     crossings: dict[str, _Crossing] = {}
     for index, destination in enumerate(destinations):
-        target = destination if isinstance(destination, str) else destination.node
+        arg = destination.arg if isinstance(destination, Send) else None
+        target = destination.node if isinstance(destination, Send) else destination
         if target not in guard.nodes or target == source:
             continue
         if guard.key is None:
             key, scope = None, NO_KEY
         else:
-            key, scope = _scope(guard, guard.key, view, visit, None if target is destination else destination.arg)
+            key, scope = _scope(guard, guard.key, view, visit, arg)
         crossing = crossings.get(scope)
         if crossing is None:
             crossing = crossings[scope] = _Crossing(key, scope, [], [])

@@ -202,64 +202,43 @@ class LoopGuard:
         if node not in self.nodes:
             msg = f"node {node!r} is not in the loop {', '.join(self.nodes)}"
             raise ValueError(msg)
-        before = dict(ledger) if ledger else None
+        before = dict(ledger) if ledger else {}
         moment = _seconds(at)
-        step: dict[str, Any] = {"event": "step", "node": node, "visit": None, "at": moment}
-        error: Reason | None = None
+        reason: Reason | None = None
         try:
             visit = self.visit(node, payload, artifact=artifact, measure=measure)
         except Exception as failure:
-            visit, error = VisitData(keys={}), broken(failure, f"the payload of {node!r}")
+            visit, reason = VisitData(keys={}), broken(failure, f"the payload of {node!r}")
         tokens, seconds = read_usage(usage)
-        last = (before or {}).get("at")
-        if seconds is None and moment is not None and last is not None:
-            seconds = max(0.0, moment - last)
+        if seconds is None and moment is not None and before.get("at") is not None:
+            seconds = max(0.0, moment - before["at"])
         visit["tokens"], visit["seconds"] = tokens, seconds or 0.0
-        step["visit"] = visit
-        step["cross"] = [self.ring.after(node)]
-        if before is not None and self._walked_back(before, node):
-            step["cross"] = [node, *step["cross"]]
-        return self._settle(before, step, error, moment)
-
-    def _walked_back(self, ledger: Mapping[str, Any], node: str) -> bool:
-        # Only the next event shows that the last handoff went back past the ring's first node without stopping there.
-        last = ledger.get("last")
-        here = self.nodes.index(node)
-        return last in self.nodes and 0 < here <= self.nodes.index(last)
-
-    def _settle(
-        self, before: dict[str, Any] | None, step: dict[str, Any], error: Reason | None, moment: float | None
-    ) -> tuple[dict[str, Any], Verdict]:
-        node, cross = step["node"], step["cross"]
-        shut = (before or {}).get("tripped")
-        after = self._fold_crossings(before, step)
-        verdict = Verdict(tripped=True, reason=error) if error else self.check(Ledger(after))
-        if shut is not None:
-            after = fold(before, [{**step, "cross": []}], self.ring)
-            verdict = Verdict(tripped=True, reason=Reason.from_json(shut["reason"]))
-        elif verdict.tripped and verdict.reason is not None:
-            if self.mode == "observe":
-                after = self._fold_crossings(before, {**step, "would_trip": {"reason": verdict.reason.to_json()}})
-                verdict = Verdict(warned=True, reason=verdict.reason)
-            else:
-                number = (before or {}).get("trips", 0) + 1
-                trip = {"id": f"{self.name}-{number}", "source": node, "to": cross[-1:]}
-                trip |= {"reason": verdict.reason.to_json(), "at": moment}
-                after = fold(before, [{**step, "cross": [], "trip": trip}], self.ring)
+        step: dict[str, Any] = {"event": "step", "node": node, "visit": visit, "cross": [self.ring.after(node)]}
+        # Only the next event shows that a handoff went back past the ring's first node without stopping there.
+        last, here = before.get("last"), self.nodes.index(node)
+        if last in self.nodes and 0 < here <= self.nodes.index(last):
+            step["came_back"] = True
+        after, verdict = self._judge(before, step, reason)
         if moment is not None:
             after["at"] = moment
         return after, verdict
 
-    def _fold_crossings(self, before: dict[str, Any] | None, step: dict[str, Any]) -> dict[str, Any]:
-        # A walk back is a handoff of its own, from the node that was last.
-        after = before
-        if len(step["cross"]) == 2 and before is not None:
-            back = {"event": "step", "node": before["last"], "cross": step["cross"][:1]}
-            if self.nodes.index(before["last"]) != self.nodes.index(step["node"]):
-                after = fold(after, [back], self.ring)
-            else:
-                after = {**before, "cycles": before.get("cycles", 0) + 1}
-        return fold(after, [{**step, "cross": step["cross"][-1:]}], self.ring)
+    def _judge(
+        self, before: dict[str, Any], step: dict[str, Any], reason: Reason | None
+    ) -> tuple[dict[str, Any], Verdict]:
+        shut = before.get("tripped")
+        if shut is not None:
+            return fold(before, [{**step, "cross": []}], self.ring), Verdict(True, False, Reason.from_json(shut["reason"]))
+        after = fold(before, [step], self.ring)
+        verdict = Verdict(tripped=True, reason=reason) if reason else self.check(Ledger(after))
+        if not verdict.tripped or verdict.reason is None:
+            return after, verdict
+        if self.mode == "observe":
+            would = {"reason": verdict.reason.to_json()}
+            return fold(before, [{**step, "would_trip": would}], self.ring), Verdict(False, True, verdict.reason)
+        trip = {"id": f"{self.name}-{before.get('trips', 0) + 1}", "source": step["node"], "to": step["cross"]}
+        trip["reason"] = verdict.reason.to_json()
+        return fold(before, [{**step, "cross": [], "came_back": False, "trip": trip}], self.ring), verdict
 
     def decide(
         self, ledger: Mapping[str, Any], action: str, *, extra_cycles: int = 0, extra_tokens: int = 0, extra_seconds: float = 0

@@ -65,16 +65,16 @@ class Decision(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     action: Action
-    fix: int | None = Field(None, ge=1, description="accept this fix attempt (its number, from 1)")
-    artifact: Any = Field(None, description="edit: the work product as it shall be")
-    guidance: str | None = Field(None, description="retry: what the nodes shall take into account")
-    extra_cycles: int = Field(0, ge=0, le=1_000_000, description="retry: cycles added to the cap")
-    extra_tokens: int = Field(0, ge=0, description="retry: tokens added to the budget")
-    extra_seconds: float = Field(0, ge=0, allow_inf_nan=False, description="retry: seconds added to the budget")
+    fix: int | None = Field(default=None, ge=1, description="accept this fix attempt (its number, from 1)")
+    artifact: Any = Field(default=None, description="edit: the work product as it shall be")
+    guidance: str | None = Field(default=None, description="retry: what the nodes shall take into account")
+    extra_cycles: int = Field(default=0, ge=0, le=1_000_000, description="retry: cycles added to the cap")
+    extra_tokens: int = Field(default=0, ge=0, description="retry: tokens added to the budget")
+    extra_seconds: float = Field(default=0, ge=0, allow_inf_nan=False, description="retry: seconds added to the budget")
     decided_by: str | None = None
     note: str | None = None
     escalation_id: str | None = Field(
-        None,
+        default=None,
         validation_alias=AliasChoices("escalation_id", "id"),
         description="the escalation that is answered; another one is refused",
     )

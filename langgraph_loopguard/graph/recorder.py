@@ -130,7 +130,7 @@ class Visit:
             visits[guard.name] = visit
             if extra:
                 entry.setdefault("seen", {})[guard.name] = extra
-            if guard.key is not None and (scope := self._scope(guard)) is not None:
+            if (scope := self._scope(guard)) is not None:
                 entry.setdefault("scopes", {})[guard.name] = scope
         return entry
 
@@ -153,7 +153,9 @@ class Visit:
                 if measure is not None:
                     extra["measure"] = to_jsonable(measure)
             where = f"the emission of {self._recorder.name!r}"
-            visit: VisitData = guard.visit(self._recorder.name, emission, unmoved=unmoved, artifact=artifact, measure=measure)
+            visit: VisitData = guard.visit(
+                self._recorder.name, emission, unmoved=unmoved, artifact=artifact, measure=measure
+            )
             if guard.artifact in emission:
                 visit["wrote_artifact"] = True
         except Exception as error:  # a guard that breaks must not cost the run its work: the gate escalates it
@@ -162,7 +164,7 @@ class Visit:
 
     def _scope(self, guard: LoopGuard) -> Any:
         """Scope key of a task that a `Send` made: it stands in the `Send`'s argument, not in the state."""
-        if not _pregel.is_send(self._config):
+        if guard.key is None or not _pregel.is_send(self._config):
             return None
         arg = _fields(self._state)
         if isinstance(guard.key, str):
@@ -201,7 +203,7 @@ def _commands(result: Any) -> list[Command[Any]]:
 
 
 def _gotos(command: Command[Any]) -> Sequence[Destination]:
-    goto = command.goto
+    goto: Any = command.goto
     return list(goto) if isinstance(goto, (list, tuple)) else [goto] if goto else []
 
 

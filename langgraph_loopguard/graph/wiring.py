@@ -41,10 +41,11 @@ class RecordedNode(RunnableLambda[Any, Any]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:  # type: ignore[override]  # RunnableLambda compares functions; there is none here
+        return id(self)
 
     @property
-    def deps(self) -> list[Runnable[Any, Any]]:  # type: ignore[override]
+    def deps(self) -> list[Runnable[Any, Any]]:
         """What the node runs: LangGraph looks for subgraphs here."""
         return [self.inner]
 
@@ -168,7 +169,8 @@ class GatedPath(RunnableLambda[Any, Any]):
         self.shape = shape
         self.name = name or (path.get_name() if path is not None else "loopguard")
         # LangGraph reads the router's hints here: the class of its argument, and the names that it may return.
-        self.func = self._static if path is None else getattr(path, "func", None)
+        func: Any = self._static if path is None else getattr(path, "func", None)
+        self.func = func
         if afunc := getattr(path, "afunc", None):
             self.afunc = afunc
 
@@ -178,10 +180,11 @@ class GatedPath(RunnableLambda[Any, Any]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:  # type: ignore[override]  # RunnableLambda compares functions; there is none here
+        return id(self)
 
     @property
-    def deps(self) -> list[Runnable[Any, Any]]:  # type: ignore[override]
+    def deps(self) -> list[Runnable[Any, Any]]:
         """What the router runs."""
         return [] if self.path is None else [self.path]
 
