@@ -357,7 +357,8 @@ def _fold_decision(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring,
         granted[what] = granted.get(what, 0) + extra
     ledger["granted"] = granted
     clear_windows(ledger)
-    _cross(ledger, tripped["source"], tripped["to"], ring, crossed)
+    if event.get("reenter", True):
+        _cross(ledger, tripped["source"], tripped["to"], ring, crossed)
 
 
 def clear_windows(ledger: dict[str, Any]) -> None:

@@ -122,7 +122,7 @@ class AskNode(_GuardNode):
         held = (found.get(HELD) or {}).get(record["id"]) or []
         ledgers = _pregel.read(config, (LEDGERS,), fresh=False).get(LEDGERS) or {}
         tripped = (ledgers.get(guard.name, {}).get(scope_name(record["scope_key"])) or {}).get("tripped") or {}
-        return decide(guard, record, decision, self.shape, config, targets=tripped.get("to", ()), held=held)
+        return decide(guard, record, decision, self.shape, config, tripped=tripped, held=held)
 
 
 def decide(
@@ -132,12 +132,14 @@ def decide(
     shape: Shape,
     config: RunnableConfig,
     *,
-    targets: Sequence[str],
+    tripped: Mapping[str, Any],
     held: Sequence[Send],
 ) -> Command[Any]:
     """Return the update and the way on that a decision means.
 
-    `retry` enters the shut edge's targets (again with what a `Send` had carried); all else ends the loop.
+    `retry` enters the shut edge's targets, again with what a `Send` had carried. Where an agent waits for its tools,
+    guidance is the answer to the tool calls, and the agent goes on: a chat model takes no other message there. All
+    else ends the loop.
     """
     decided = {**record, "decision": decision.model_dump(mode="json")}
     event = {
@@ -161,9 +163,12 @@ def decide(
         update[HELD] = {record["id"]: None}
     logger.info("guard %r: %s is decided: %s", guard.name, record["edge"], decision.action)
     if decision.action == "retry":
-        update |= _guidance(shape, decision.guidance)
+        if decision.guidance and (answers := _answer_tool_calls(shape, config, decision.guidance)):
+            event["reenter"] = False
+            return Command(update=update | answers, goto=tripped.get("source", END))
         sent = {send.node for send in held}
-        return Command(update=update, goto=[*held, *(target for target in targets if target not in sent)])
+        targets = [target for target in tripped.get("to", ()) if target not in sent]
+        return Command(update=update | _guidance(shape, decision.guidance), goto=[*held, *targets])
     if isinstance(guard.artifact, str):
         if decision.action == "edit":
             update[guard.artifact] = _replacement(shape, guard.artifact, decision.artifact)
