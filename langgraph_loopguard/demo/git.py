@@ -25,11 +25,15 @@ SETTINGS = {
 }
 
 
-def environment() -> dict[str, str]:
-    """Return the process's environment without what points git elsewhere (set in a hook) or reads a user's config."""
+def environment(path: Path) -> dict[str, str]:
+    """Return the process's environment, with git bound to one work tree and to nobody's config.
+
+    A work tree without a repository is an error then: git would else look for one further up, and find the user's.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     nowhere = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
-    return kept | nowhere | {"LC_ALL": "C"}
+    here = {"GIT_DIR": str(path / ".git"), "GIT_WORK_TREE": str(path)}
+    return kept | nowhere | here | {"LC_ALL": "C"}
 
 
 class Git:
@@ -40,7 +44,7 @@ class Git:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path.resolve()
         self._prefix = ["git", *(part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}"))]
 
     def run(self, *args: str) -> str:
@@ -53,7 +57,7 @@ class Git:
             done = subprocess.run(
                 [*self._prefix, *args],
                 cwd=self.path,
-                env=environment(),
+                env=environment(self.path),
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",

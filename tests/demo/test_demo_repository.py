@@ -149,6 +149,30 @@ def test_there_must_be_a_run_to_look_at(tmp_path: Path) -> None:
         find_existing(tmp_path)
 
 
+def test_git_never_works_on_a_repository_around_it(tmp_path: Path) -> None:
+    """Where the demo's own is missing or broken, git fails rather than look further up."""
+    users = Git(tmp_path)
+    users.init()
+    users.run("commit", "--quiet", "--allow-empty", "--message", "Mine")
+    inner = tmp_path / "demo"
+    inner.mkdir()
+
+    with pytest.raises(DemoError, match="not a git repository"):
+        Git(inner).checkout("other", "main")
+
+    assert "main" == users.run("branch", "--show-current").strip()
+
+
+def test_a_run_that_was_cut_short_is_no_obstacle(tmp_path: Path) -> None:
+    """A repository without a commit is cleared like any other."""
+    work = start_afresh(tmp_path, [])
+    Git(work.repository).init()
+
+    make_project(tmp_path, SMALL)
+
+    assert "PR-01" in Git(work.repository).run("branch")
+
+
 def test_git_that_is_missing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names git."""
     monkeypatch.setenv("PATH", str(tmp_path))
