@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from langgraph_loopguard.core.jsonable import to_jsonable
+
 Kind = Literal["exhausted", "stalled", "invalid", "broken"]
 """What sort of stop a reason is.
 
@@ -36,14 +38,14 @@ class Reason:
     evidence: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the reason as plain JSON."""
+        """Return the reason as plain JSON, whatever a condition of the user's own has put into it."""
         return {
-            "condition": self.condition,
+            "condition": str(self.condition),
             "kind": self.kind,
-            "threshold": self.threshold,
-            "observed": self.observed,
-            "message": self.message,
-            "evidence": [dict(item) for item in self.evidence],
+            "threshold": to_jsonable(self.threshold),
+            "observed": to_jsonable(self.observed),
+            "message": to_jsonable(str(self.message)),
+            "evidence": [to_jsonable(item) for item in self.evidence],
         }
 
     @classmethod

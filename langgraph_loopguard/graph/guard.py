@@ -51,6 +51,9 @@ PRESETS: dict[str, tuple[Condition, ...]] = {
     "progress": (StepReserve(), UnchangedArtifact(), RepeatedPayload(), Oscillation()),
 }
 
+LARGEST = 2**63
+"""Numbers from here on do not fit into a checkpoint."""
+
 NO_KEY = "null"
 """Scope of a guard without a `key`."""
 
@@ -387,13 +390,13 @@ def read_measure(measure: Any) -> float:
     """Return how much is open: a number itself, or the size of a collection.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: It is neither, or it is no finite number of at most 64 bits (a ledger is plain JSON).
     """
-    if isinstance(measure, (int, float)) and not isinstance(measure, bool) and measure == measure:
-        return measure
+    if isinstance(measure, (int, float)) and not isinstance(measure, bool) and abs(measure) < LARGEST:
+        return int(measure) if isinstance(measure, int) else float(measure)
     if isinstance(measure, Collection) and not isinstance(measure, (str, bytes)):
         return len(measure)
-    msg = f"measure must be a number or a collection of ids, got {measure!r}"
+    msg = f"measure must be a finite number or a collection of ids, got {measure!r}"
     raise ValueError(msg)
 
 

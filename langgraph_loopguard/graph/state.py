@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -99,7 +100,8 @@ class StateView:
         channel = self._shape.channels.get(key) if self._shape is not None else None
         if channel is None:
             return self._pending[key]
-        after = channel.copy() if current is None else channel.from_checkpoint(current)
+        # A copy: a reducer that changes its left side in place must not change the state itself.
+        after = channel.copy() if current is None else channel.from_checkpoint(copy.copy(current))
         after.update([self._pending[key]])
         return after.get()
 
