@@ -16,6 +16,9 @@ from langgraph_loopguard.core.verdict import PROCEED, Reason, Verdict, trip
 ConditionLike = Union["Condition", Callable[[Ledger], Any]]
 """A condition, or a function of the ledger that stands for one."""
 
+UNKNOWN_STRIDE = 3
+"""Supersteps between two guarded crossings, as long as only one was seen."""
+
 DEFAULT_WINDOW = 8
 """Emissions per node that a ledger keeps when no condition needs more."""
 
@@ -398,11 +401,12 @@ class TimeBudget(Condition):
 class StepReserve(Condition):
     """LangGraph's recursion limit is about to strike: escalate while there are supersteps left to do it in.
 
-    The default of 4 is what a trip needs after one more visit: the target, the escalation node and the question, with
-    the step in which the run ends. The limit itself ends in an exception and hands nothing over.
+    Trips when fewer than `n` supersteps would be left at the next guarded crossing, judged by the most that lay between
+    two of them so far. Two are what a trip needs: the record and the question. The limit itself ends in an exception
+    and hands nothing over.
     """
 
-    n: int = 4
+    n: int = 2
 
     def __post_init__(self) -> None:
         at_least("StepReserve(n)", self.n, 1)
@@ -410,16 +414,17 @@ class StepReserve(Condition):
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
         left = ledger.steps_left
-        if left is None or left > self.n:
+        if left is None or left - (ledger.stride or UNKNOWN_STRIDE) >= self.n:
             return PROCEED
         return trip(
             self.name,
             "exhausted",
             threshold=self.n,
             observed=left,
-            message=f"LangGraph's recursion limit leaves {left} supersteps, {self.n} are kept in reserve",
-            evidence=({"cycles": ledger.cycles},),
+            message=f"LangGraph's recursion limit leaves {left} supersteps, too few for another round and a handover",
+            evidence=({"cycles": ledger.cycles, "stride": ledger.stride},),
         )
+
 
 def _evidence(node: str, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {

@@ -12,15 +12,15 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ChatMessage
 from pydantic import BaseModel, SecretBytes, SecretStr
 from xxhash import xxh3_128_hexdigest
 
@@ -113,16 +113,19 @@ class Fingerprinter:
         scrub: bool = True,
         normalize: Normalizer | Iterable[Normalizer] = (),
     ) -> None:
-        if isinstance(ignore, str):
-            msg = f"ignore must be a collection of key names, got the string {ignore!r}"
+        if isinstance(ignore, (str, bytes)) or not isinstance(ignore, Iterable):
+            msg = f"ignore must be a collection of key names, got {ignore!r}"
             raise ValueError(msg)
-        functions = (normalize,) if callable(normalize) else tuple(normalize)
+        if not isinstance(scrub, bool):
+            msg = f"scrub must be True or False, got {scrub!r}"
+            raise ValueError(msg)
+        functions = (normalize,) if callable(normalize) or not isinstance(normalize, Iterable) else tuple(normalize)
         for function in functions:
             if not callable(function):
                 msg = f"normalize must hold functions from str to str, got {function!r}"
                 raise ValueError(msg)
         object.__setattr__(self, "ignore", frozenset(ignore))
-        object.__setattr__(self, "scrub", bool(scrub))
+        object.__setattr__(self, "scrub", scrub)
         object.__setattr__(self, "normalize", functions)
 
     def fingerprint(self, payload: Any) -> str:
@@ -148,7 +151,8 @@ class Fingerprinter:
             if self._drops(key, value):
                 continue
             plain = type(value) is int and -(2**63) <= value < 2**63
-            out[str(key)] = value if plain else self.fingerprint(value)
+            name = _name(key) if isinstance(key, str) else f"<{self.canonical(key).decode()}>"
+            out[name] = value if plain else self.fingerprint(value)
         return out
 
     def canonical(self, payload: Any) -> bytes:
@@ -198,17 +202,23 @@ class Fingerprinter:
 
     def _walk_mapping(self, value: Mapping[Any, Any], depth: int) -> Any:
         out: dict[str, Any] = {}
+        clashes: dict[str, list[Any]] = {}
         others: list[tuple[bytes, Any]] = []
         for key, item in value.items():
             if self._drops(key, item):
                 continue
             walked = self._walk(item, depth + 1)
             if isinstance(key, str):
-                name = key if key.isascii() and key.isidentifier() else fold_text(key)
-                out[_TAG + name if name.startswith(_TAG) else name] = walked
+                name = _name(key)
+                name = _TAG + name if name.startswith(_TAG) else name
+                if name in out:  # two keys that fold to one: neither hides the other, whichever comes first
+                    clashes.setdefault(name, [out[name]]).append(walked)
+                out[name] = walked
             else:
                 # {1: x} is not {"1": x}: keys that are no strings stand apart, in the order of their canonical form.
                 others.append((self.canonical(key), walked))
+        for name, items in clashes.items():
+            out[name] = {_TAG + "clash": _sorted(items)}
         if others:
             others.sort(key=lambda pair: pair[0])
             out[_TAG + "keys"] = [[key.decode(), item] for key, item in others]
@@ -216,6 +226,8 @@ class Fingerprinter:
 
     def _walk_object(self, value: Any, depth: int) -> Any:
         simple = _simple(value)
+        if isinstance(simple, _Tagged):
+            return {_TAG + simple.kind: simple.text}
         if simple is not value:
             return self._walk(simple, depth + 1)
         if isinstance(value, BaseMessage):
@@ -223,14 +235,27 @@ class Fingerprinter:
         if isinstance(value, Mapping):
             return self._walk_mapping(value, depth)
         if isinstance(value, Set):
-            members = sorted(
-                orjson.dumps(self._walk(item, depth + 1), option=orjson.OPT_SORT_KEYS) for item in value
-            )
-            return {_TAG + "set": [member.decode() for member in members]}
+            return {_TAG + "set": _sorted(self._walk(item, depth + 1) for item in value)}
         if isinstance(value, Sequence):
             return [self._walk(item, depth + 1) for item in value]
         msg = f"no canonical form for an object of type {type(value).__module__}.{type(value).__qualname__}"
         raise FingerprintError(msg)
+
+
+class _Tagged(NamedTuple):
+    """What JSON has no kind for: a kind of our own, and the exact value as text."""
+
+    kind: str
+    text: str
+
+
+def _name(key: str) -> str:
+    """Return a key as it counts: folded like text, never scrubbed."""
+    return key if type(key) is str and key.isascii() and key.isidentifier() else fold_text(key)
+
+
+def _sorted(walked: Iterable[Any]) -> list[str]:
+    return [member.decode() for member in sorted(orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in walked)]
 
 
 def _simple(value: Any) -> Any:
@@ -245,7 +270,7 @@ def _simple(value: Any) -> Any:
         case float():
             return float(value)
         case bytes() | bytearray() | memoryview():
-            return {_TAG + "bytes": bytes(value).hex()}
+            return _Tagged("bytes", bytes(value).hex())
         case datetime():
             return value.astimezone(timezone.utc).isoformat() if value.tzinfo else value.isoformat()
         case date() | time():
@@ -253,13 +278,13 @@ def _simple(value: Any) -> Any:
         case timedelta():
             return value.total_seconds()
         case Decimal():
-            return int(value) if value.is_finite() and value == value.to_integral_value() else _decimal(value)
+            return _decimal(value)
         case Fraction():
             return value.numerator if value.denominator == 1 else str(value)
         case UUID() | PurePath():
             return str(value)
         case SecretStr() | SecretBytes():
-            return {_TAG + "secret": xxh3_128_hexdigest(str(value.get_secret_value()).encode())}
+            return _Tagged("secret", xxh3_128_hexdigest(repr(value.get_secret_value()).encode("utf-8", "replace")))
         case BaseModel() if not isinstance(value, BaseMessage):
             return dict(value)
         case BaseException():
@@ -274,19 +299,29 @@ def _simple(value: Any) -> Any:
     return value
 
 
+_CALLS = {"tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "input_json_delta"}
+_THOUGHTS = {"reasoning", "reasoning_content", "thinking", "redacted_thinking"}
+_NO_BLOCKS = frozenset({"text"} | _CALLS | _THOUGHTS)
+
+
 def _message(message: BaseMessage) -> dict[str, Any]:
-    """A message counts by role, text, other content blocks, and tool calls (name, arguments)."""
-    out: dict[str, Any] = {"role": message.type, "text": str(message.text)}
+    """A message counts by role, text, other content blocks, and tool calls (name, arguments).
+
+    What a model thinks before it speaks is worded anew each time and hands nothing over.
+    """
+    role = message.role if isinstance(message, ChatMessage) else message.type.removesuffix("MessageChunk").lower()
+    out: dict[str, Any] = {"role": role, "text": str(message.text)}
     if isinstance(message.content, list):
         blocks = [
             {key: item for key, item in block.items() if key not in ("id", "index")}
             for block in message.content
-            if isinstance(block, dict) and block.get("type") not in ("text", "tool_use", "tool_call", "reasoning")
+            if isinstance(block, dict) and block.get("type") not in _NO_BLOCKS
         ]
         if blocks:
             out["blocks"] = blocks
-    if calls := getattr(message, "tool_calls", None):
-        out["calls"] = [{"name": call["name"], "args": call["args"]} for call in calls]
+    for name, calls in (("calls", "tool_calls"), ("invalid", "invalid_tool_calls")):
+        if found := getattr(message, calls, None):
+            out[name] = [{"name": call["name"], "args": call["args"]} for call in found]
     return out
 
 
@@ -303,7 +338,15 @@ def _number(value: float) -> Any:
 
 
 def _decimal(value: Decimal) -> Any:
-    as_float = float(value)
-    if value.is_finite() and Decimal(repr(as_float)) == value:
-        return as_float
-    return {_TAG + "decimal": str(value.normalize() if value.is_finite() else value)}
+    if not value:
+        return 0
+    if value.is_finite() and abs(value.adjusted()) < 400:  # no float goes further, and an int of it would have no end
+        if value == (whole := int(value)):
+            return whole
+        if Decimal(repr(as_float := float(value))) == value:
+            return as_float
+    if not value.is_finite():
+        return _Tagged("decimal", str(value))
+    # The caller's own context would round.
+    exact = Context(prec=len(value.as_tuple().digits), Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+    return _Tagged("decimal", str(value.normalize(exact)))

@@ -1,7 +1,8 @@
 """Any Python value as plain JSON that every saver keeps: for what goes into state, records and interrupts.
 
 Texts stay as they are, to the byte. What JSON or the savers cannot hold is written so that a person still sees what
-it was: big integers and non-finite numbers as text, lone surrogates as their escape, secrets masked.
+it was: big integers and non-finite numbers as text, lone surrogates as their escape, secrets masked, and an object
+that contains itself only once.
 """
 
 from __future__ import annotations
@@ -24,50 +25,67 @@ MAX_DEPTH = 64
 """Levels of nesting that are kept; what lies deeper is written as its `repr`."""
 
 
-def to_jsonable(value: Any, depth: int = 0) -> Any:
-    """Return `value` as dict, list, str, int (64 bit), finite float, bool or None. Never raises."""
+def to_jsonable(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """Return `value` as dict, list, str, int (64 bit), finite float, bool or None. Never raises.
+
+    Args:
+        value: Anything.
+        above: The objects that hold it, by `id`: for the calls within.
+    """
     kind = type(value)
     if kind is str:
         return value if value.isascii() else _text(value)
     if value is None or kind is bool:
         return value
     if kind is int:
-        return value if -(2**63) <= value < 2**63 else str(value)
+        return value if -(2**63) <= value < 2**63 else _integer(value)
     if kind is float:
         return value if math.isfinite(value) else str(value)
-    if depth >= MAX_DEPTH:
-        return _repr(value)
-    if kind is dict:
-        return {
-            key if type(key) is str and key.isascii() else _key(key): to_jsonable(item, depth + 1)
-            for key, item in value.items()
-        }
-    if kind is list or kind is tuple:
-        return [to_jsonable(item, depth + 1) for item in value]
+    if id(value) in above:
+        return f"<{kind.__qualname__} that contains itself>"
     try:
-        return _object(value, depth)
+        if len(above) >= MAX_DEPTH:
+            return _text(repr(value))
+        above = (*above, id(value))
+        if kind is dict:
+            return _mapping(value, above)
+        if kind is list or kind is tuple:
+            return [to_jsonable(item, above) for item in value]
+        return _object(value, above)
     except Exception as error:  # a foreign __repr__, model or property may fail in any way: the record must not
-        return f"<{type(value).__qualname__} that cannot be shown: {type(error).__name__}>"
+        return f"<{kind.__qualname__} that cannot be shown: {type(error).__name__}>"
 
 
-def _object(value: Any, depth: int) -> Any:
+def _mapping(value: Mapping[Any, Any], above: tuple[int, ...]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, item in value.items():
+        name = key
+        if type(key) is not str or not key.isascii():
+            name = _key(key)
+            while name in out or (name != key and name in value):  # {1: x, "1": y} keeps both
+                name += "'"
+        out[name] = to_jsonable(item, above)
+    return out
+
+
+def _object(value: Any, above: tuple[int, ...]) -> Any:
     match value:
         case BaseMessage():
-            return _message(value, depth)
+            return _message(value, above)
         case Enum():
-            return to_jsonable(value.value, depth)
+            return to_jsonable(value.value, above)
         case str():
             return _text(str.__str__(value))
         case bool() | int():
-            return to_jsonable(int(value), depth)
+            return to_jsonable(int(value), above)
         case float():
-            return to_jsonable(float(value), depth)
+            return to_jsonable(float(value), above)
         case SecretStr() | SecretBytes():
             return "**********"
         case BaseModel():
-            return to_jsonable(dict(value), depth)
+            return _mapping(dict(value), above)
         case Mapping():
-            return to_jsonable(dict(value), depth)
+            return _mapping(value, above)
         case bytes() | bytearray() | memoryview():
             return {"base64": base64.b64encode(bytes(value)).decode()}
         case datetime() | date() | time():
@@ -79,33 +97,39 @@ def _object(value: Any, depth: int) -> Any:
         case BaseException():
             return {"type": type(value).__qualname__, "message": _text(str(value))}
         case Set():
-            return sorted((to_jsonable(item, depth + 1) for item in value), key=repr)
+            return sorted((to_jsonable(item, above) for item in value), key=repr)
         case Sequence():
-            return [to_jsonable(item, depth + 1) for item in value]
+            return [to_jsonable(item, above) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return to_jsonable(fields, depth)
+        return _mapping(fields, above)
     for method in ("to_dict", "tolist"):  # numpy, pandas
         convert = getattr(value, method, None)
         if callable(convert) and not isinstance(value, type):
-            return to_jsonable(convert(), depth + 1)
-    return _repr(value)
+            return to_jsonable(convert(), above)
+    return _text(repr(value))
 
 
-def _message(message: BaseMessage, depth: int) -> dict[str, Any]:
-    out: dict[str, Any] = {"type": message.type, "content": to_jsonable(message.content, depth + 1)}
-    for name in ("name", "id", "tool_calls", "tool_call_id", "status"):
+def _message(message: BaseMessage, above: tuple[int, ...]) -> dict[str, Any]:
+    out: dict[str, Any] = {"type": message.type, "content": to_jsonable(message.content, above)}
+    for name in ("name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"):
         if found := getattr(message, name, None):
-            out[name] = to_jsonable(found, depth + 1)
+            out[name] = to_jsonable(found, above)
     return out
 
 
 def _key(key: Any) -> str:
-    return _text(key) if isinstance(key, str) else _repr(key)
+    if isinstance(key, str):
+        return _text(str.__str__(key))
+    shown = to_jsonable(key)
+    return shown if isinstance(shown, str) else repr(shown)
 
 
-def _repr(value: Any) -> str:
-    return _text(repr(value))
+def _integer(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python writes no more than 4,300 decimal digits
+        return hex(value)
 
 
 def _text(text: str) -> str:

@@ -6,13 +6,14 @@ history channel of a graph), so that neither the cost of an event nor the bytes 
 A ledger is a `dict` (see `LedgerData`); `Ledger` is the typed view that conditions read. Events are dicts too:
 
 - a *step* says what one visit of a node wrote (`visit`) and which guarded edges it crosses or trips;
-- a *decision* is what a person said about a trip;
+- *recorded* names the escalation that a trip became;
+- a *decision* is what a person said about it;
 - a *turn* is a new input, for guards whose budget is per turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -86,6 +87,7 @@ class LedgerData(TypedDict, total=False):
     turns: int
     history_from: int
     steps_left: int | None
+    stride: int
     at: float | None
 
 
@@ -173,6 +175,11 @@ class Ledger:
         return self.data.get("steps_left")
 
     @property
+    def stride(self) -> int | None:
+        """Most supersteps from one guarded crossing to the next; `None` while there was only one."""
+        return self.data.get("stride")
+
+    @property
     def last(self) -> str | None:
         """The node that was visited last."""
         return self.data.get("last")
@@ -234,6 +241,9 @@ def fold(data: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]], ri
             _fold_step(ledger, event, ring, crossed)
         elif kind == "decision":
             _fold_decision(ledger, event, ring, crossed)
+        elif kind == "recorded":
+            if ledger.get("tripped") is not None:
+                ledger["tripped"] = {**ledger["tripped"], "id": event["id"]}
         elif kind == "turn":
             ledger = {
                 "v": VERSION,
@@ -251,7 +261,10 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
     if visit is not None:
         _fold_visit(ledger, event["node"], visit, ring)
     left = event.get("steps_left")
-    if left is not None:
+    if left is not None and (event.get("cross") or event.get("trip")):
+        before = ledger.get("steps_left")
+        if before is not None and before > left:  # a rise is a new run: LangGraph's limit begins anew
+            ledger["stride"] = max(ledger.get("stride", 0), before - left)
         ledger["steps_left"] = left
     if event.get("came_back"):
         ledger["cycles"] = ledger.get("cycles", 0) + 1
@@ -260,23 +273,27 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
     if (reason := event.get("would_trip")) is not None:
         before = ledger.get("would_trip") or {**reason, "cycles": ledger.get("cycles", 0), "count": 0}
         ledger["would_trip"] = {**before, "count": before["count"] + 1}
-    if (trip := event.get("trip")) is not None and ledger.get("tripped") is None:
-        ledger["tripped"] = trip
-        ledger["trips"] = ledger.get("trips", 0) + 1
+    if (trip := event.get("trip")) is not None:
+        if (shut := ledger.get("tripped")) is None:
+            ledger["trips"] = ledger.get("trips", 0) + 1
+            ledger["tripped"] = {**trip, "n": ledger["trips"]}
+        else:  # several tasks of one superstep found the loop at its end: one trip, which holds back what all of them do
+            ledger["tripped"] = {**shut, "to": [*shut["to"], *(t for t in trip["to"] if t not in shut["to"])]}
 
 
 def _cross(
-    ledger: dict[str, Any], source: str, targets: Iterable[str], ring: Ring, crossed: set[str]
+    ledger: dict[str, Any], source: str, targets: Collection[str], ring: Ring, crossed: set[str]
 ) -> None:
     handoffs = dict(ledger.get("handoffs", ()))
     cycles = ledger.get("cycles", 0)
+    stops = ring.nodes[0] in targets and source != ring.nodes[0]  # then nobody passes over the first node
     for target in targets:
         edge = source + EDGE + target
         if edge in crossed:
             continue
         crossed.add(edge)
         count = handoffs[edge] = handoffs.get(edge, 0) + 1
-        if "" not in crossed and ring.laps(source, target):
+        if "" not in crossed and not stops and ring.laps(source, target):
             crossed.add("")
             cycles += 1
         # A walk may come round to an edge by ways that no guard sees; the edge itself has seen it.
@@ -346,7 +363,7 @@ def _fold_artifact(
 
 def _fold_decision(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, crossed: set[str]) -> None:
     tripped = ledger.get("tripped")
-    if tripped is None or tripped["id"] != event["id"]:
+    if tripped is None or tripped.get("id") != event["id"]:
         return  # decided already: a decision is applied once
     ledger["tripped"] = None
     ledger["decisions"] = ledger.get("decisions", 0) + 1

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import CachePolicy
 
 BranchT = TypeVar("BranchT", bound=tuple[Any, ...])
 
@@ -48,6 +49,12 @@ def without_reader(branch: BranchT) -> BranchT:
             return super().run(writer, None)
 
     return cast("BranchT", Unread(*branch))
+
+
+def default_cache_policy(builder: Any) -> CachePolicy[Any] | None:
+    """Return the cache policy that `set_node_defaults` has set, and `compile` will give to nodes without their own."""
+    found: CachePolicy[Any] | None = builder._node_defaults.cache_policy
+    return found
 
 
 def leave(config: RunnableConfig, note: Any) -> None:

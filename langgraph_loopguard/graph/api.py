@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from langgraph_loopguard.core.conditions import ConditionLike
 from langgraph_loopguard.core.fingerprint import Fingerprinter
-from langgraph_loopguard.graph.attach import attach, copy_builder, forget_compilation
+from langgraph_loopguard.graph.attach import attach, copy_builder
 from langgraph_loopguard.graph.guard import LoopGuard, Mode, Per, Preset
 from langgraph_loopguard.graph.state import Selector
 
@@ -126,7 +126,6 @@ def guard_compiled(
         msg = f"graph must be a compiled StateGraph, got {type(graph).__name__}{hint}"
         raise TypeError(msg)
     builder = copy_builder(graph.builder)
-    forget_compilation(builder)
     guard_loop(builder, *nodes, **settings)
     compiled = builder.compile(
         checkpointer=graph.checkpointer,

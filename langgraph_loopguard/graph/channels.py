@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -11,7 +12,9 @@ from langgraph.errors import EmptyChannelError
 from langgraph.managed import RemainingSteps
 from typing_extensions import NotRequired, TypedDict
 
-from langgraph_loopguard.core.ledger import Ring, fold
+from langgraph_loopguard.core.ledger import VERSION, Ring, fold
+
+logger = logging.getLogger("langgraph_loopguard")
 
 LEDGERS = "loopguard"
 HISTORY = "loopguard_history"
@@ -79,7 +82,7 @@ class ValueChannel(BaseChannel[Any, Any, Any]):
         """Return a channel with a checkpoint's value; what is not of the channel's type is no value."""
         channel = ValueChannel(self.merge, self.typ, self.key)
         if isinstance(checkpoint, self.typ):
-            channel.value = checkpoint
+            channel.value = checkpoint if self.merge is not merge_events else known_ledgers(checkpoint)
         return channel
 
     def get(self) -> Any:
@@ -129,6 +132,21 @@ def merge_events(ledgers: Ledgers | None, writes: Sequence[Any]) -> Ledgers | No
         return writes[0].after
     events = [event for write in writes if isinstance(write, list) for event in write]
     return fold_ledgers(ledgers, events) if events else ledgers
+
+
+def known_ledgers(stored: Mapping[str, Any]) -> Ledgers:
+    """Return the stored ledgers that have a shape this version knows; the others begin anew, and the log says so."""
+    out: Ledgers = {}
+    for guard, scopes in stored.items():
+        kept = {
+            scope: ledger
+            for scope, ledger in (scopes.items() if isinstance(scopes, dict) else ())
+            if isinstance(ledger, dict) and ledger.get("v") == VERSION
+        }
+        if not isinstance(scopes, dict) or len(kept) < len(scopes):
+            logger.warning("the thread holds a ledger of guard %r in a shape that is not known: it begins anew", guard)
+        out[str(guard)] = kept
+    return out
 
 
 def fold_ledgers(ledgers: Mapping[str, Any] | None, events: Sequence[Mapping[str, Any]]) -> Ledgers:
@@ -214,10 +232,11 @@ def merge_escalations(before: Any, writes: Sequence[Any]) -> Any:
 
 
 def merge_held(before: Any, writes: Sequence[Any]) -> Any:
-    """What shut edges hold back, by escalation; `None` lets go of it."""
+    """What shut loops hold back, by guard and scope key: what several tasks bring adds up; `None` lets go of it."""
     out = dict(before or {})
     for held in writes:
-        out.update(held or {})
+        for key, sends in (held or {}).items():
+            out[key] = None if sends is None else [*(out.get(key) or ()), *sends]
     return {key: sends for key, sends in out.items() if sends is not None}
 
 

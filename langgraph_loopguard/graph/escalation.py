@@ -19,9 +19,10 @@ from langgraph.types import Command, Overwrite, Send, interrupt
 from langgraph_loopguard.core.errors import EscalationError
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.graph import _pregel
-from langgraph_loopguard.graph.channels import ESCALATION, ESCALATIONS, HELD, HISTORY, LEDGERS, OUTCOME
+from langgraph_loopguard.graph.channels import ESCALATION, ESCALATIONS, HELD, HISTORY, LEDGERS
 from langgraph_loopguard.graph.decision import answer_schema, hitl_request
-from langgraph_loopguard.graph.guard import LoopGuard, scope_name
+from langgraph_loopguard.graph.gate import held_name
+from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision
 from langgraph_loopguard.graph.record import build_escalation
 from langgraph_loopguard.graph.state import Shape
@@ -62,29 +63,33 @@ class EscalationNode(_GuardNode):
         found = _pregel.read(config, (LEDGERS, HISTORY, ESCALATIONS), fresh=False)
         known: Mapping[str, Any] = found.get(ESCALATIONS) or {}
         records: dict[str, dict[str, Any]] = {}
+        events: list[dict[str, Any]] = []
         goto: list[str | Send] = []
         for guard in self.guards:
-            for data in (found.get(LEDGERS) or {}).get(guard.name, {}).values():
+            for scope, data in (found.get(LEDGERS) or {}).get(guard.name, {}).items():
                 trip = data.get("tripped")
                 if trip is None:
                     continue
-                new = trip["id"] not in known
-                record = build_escalation(guard, Ledger(data), found.get(HISTORY)) if new else known[trip["id"]]
+                new = trip.get("id") not in known
                 if new:
-                    records[trip["id"]] = record
-                way = self._way_on(guard, record, config, new=new)
+                    record = build_escalation(guard, scope, Ledger(data), found.get(HISTORY), config)
+                    records[record["id"]] = record
+                    events.append({**guard.stamp, "event": "recorded", "scope": scope, "id": record["id"]})
+                else:
+                    record = known[trip["id"]]
+                way = self._way_on(guard, scope, record, config, new=new)
                 if way is not None and way not in goto:
                     goto.append(way)
         update: dict[str, Any] = {}
         if records:
             last = list(records.values())[-1]
-            update = {ESCALATIONS: records, ESCALATION: last, OUTCOME: last["outcome"]}
+            update = {LEDGERS: events, ESCALATIONS: records, **self.shape.shown(last)}
         if not goto:
             update |= _answer_tool_calls(self.shape, config, "the loop guard stopped the loop")
         return Command(update=update, goto=goto or END)
 
     def _way_on(
-        self, guard: LoopGuard, record: dict[str, Any], config: RunnableConfig, *, new: bool
+        self, guard: LoopGuard, scope: str, record: dict[str, Any], config: RunnableConfig, *, new: bool
     ) -> str | Send | None:
         message = f"guard {guard.name!r} stopped {record['edge']}: {record['reason']['message']}"
         if guard.escalate_to is not None:
@@ -99,7 +104,7 @@ class EscalationNode(_GuardNode):
             logger.warning("%s; the run ends here, the record is in state['escalation']", message)
             return None
         logger.warning("%s; a person is asked", message)
-        return Send(ASK, {"id": record["id"]})
+        return Send(ASK, {"id": record["id"], "scope": scope})
 
 
 class AskNode(_GuardNode):
@@ -110,7 +115,7 @@ class AskNode(_GuardNode):
         if config is None:
             msg = "the asking node runs in a graph only"
             raise ValueError(msg)
-        found = _pregel.read(config, (ESCALATIONS, HELD), fresh=False)
+        found = _pregel.read(config, (LEDGERS, ESCALATIONS, HELD), fresh=False)
         record = (found.get(ESCALATIONS) or {}).get(input["id"])
         if record is None or record["decision"] is not None:
             return None
@@ -119,14 +124,15 @@ class AskNode(_GuardNode):
             logger.warning("escalation %s is of guard %r, which the graph has no longer", record["id"], record["loop"])
             return None
         decision: Decision = interrupt(hitl_request(record), response_schema=answer_schema(record))
-        held = (found.get(HELD) or {}).get(record["id"]) or []
-        ledgers = _pregel.read(config, (LEDGERS,), fresh=False).get(LEDGERS) or {}
-        tripped = (ledgers.get(guard.name, {}).get(scope_name(record["scope_key"])) or {}).get("tripped") or {}
-        return decide(guard, record, decision, self.shape, config, tripped=tripped, held=held)
+        scope = input["scope"]
+        held = (found.get(HELD) or {}).get(held_name(guard.name, scope)) or []
+        tripped = ((found.get(LEDGERS) or {}).get(guard.name, {}).get(scope) or {}).get("tripped") or {}
+        return decide(guard, scope, record, decision, self.shape, config, tripped=tripped, held=held)
 
 
 def decide(
     guard: LoopGuard,
+    scope: str,
     record: Mapping[str, Any],
     decision: Decision,
     shape: Shape,
@@ -144,7 +150,7 @@ def decide(
     decided = {**record, "decision": decision.model_dump(mode="json")}
     event = {
         **guard.stamp,
-        "scope": scope_name(record["scope_key"]),
+        "scope": scope,
         "event": "decision",
         "id": record["id"],
         "action": decision.action,
@@ -158,9 +164,11 @@ def decide(
             if extra
         },
     }
-    update: dict[str, Any] = {ESCALATIONS: {record["id"]: decided}, ESCALATION: decided, LEDGERS: [event]}
+    update: dict[str, Any] = {ESCALATIONS: {record["id"]: decided}, LEDGERS: [event]}
+    if ESCALATION in (shown := shape.shown(decided)):
+        update[ESCALATION] = shown[ESCALATION]
     if held:
-        update[HELD] = {record["id"]: None}
+        update[HELD] = {held_name(guard.name, scope): None}
     logger.info("guard %r: %s is decided: %s", guard.name, record["edge"], decision.action)
     if decision.action == "retry":
         if decision.guidance and (answers := _answer_tool_calls(shape, config, decision.guidance)):

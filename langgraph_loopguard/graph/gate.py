@@ -15,7 +15,6 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Send
-from xxhash import xxh3_128_hexdigest
 
 from langgraph_loopguard.core.conditions import broken
 from langgraph_loopguard.core.jsonable import to_jsonable
@@ -33,6 +32,11 @@ ESCALATE = "loopguard_escalate"
 
 Destination = str | Send
 """Where a router or a `Command` goes."""
+
+
+def held_name(guard: str, scope: str) -> str:
+    """Name under which the `Send`s that a shut loop holds back are kept."""
+    return f"{guard}:{scope}"
 
 
 def target_of(destination: Destination) -> str:
@@ -56,6 +60,8 @@ def pass_gate(
     destinations: Sequence[Destination],
     view: StateView,
     config: RunnableConfig,
+    *,
+    last: bool = True,
 ) -> frozenset[int]:
     """Count and judge one pass of a node's routing; write the events into the present step.
 
@@ -65,17 +71,19 @@ def pass_gate(
         destinations: Where its routing goes.
         view: The state after the node's writes.
         config: The task's config.
+        last: No other gate of the node comes after this one: it writes the visit even when no edge is crossed.
 
     Returns:
         Indexes of the destinations that must not be entered.
     """
     task = _pregel.task_id(config)
     note = _pregel.left(config)
-    if note is not None and note["task"] == task:
+    if note is not None and note["task"] != task:
+        note = None
+    if note is not None:
         # The visit counts once: a second gate of the same task finds that the first has written already.
         found = _pregel.read(config, (LEDGERS, STEPS), fresh=note["counted"])
         visit = {**note["entry"], "visits": {}} if note["counted"] else note["entry"]
-        note["counted"] = True
     else:
         found = _pregel.read(config, (LEDGERS, HISTORY, STEPS), fresh=True)
         visit = _own_visit(found.get(HISTORY), task) if task is not None else None
@@ -89,6 +97,8 @@ def pass_gate(
     for guard in guards:
         scopes = dict(ledgers.get(guard.name, ()))
         for crossing in _crossings(guard, source, destinations, view, visit):
+            if not crossing.targets and not last:
+                continue
             event, after, shut = judge.judge(guard, crossing, scopes.get(crossing.scope))
             if event is None:
                 continue
@@ -98,9 +108,11 @@ def pass_gate(
                 denied.update(crossing.indexes)
                 sends = [d for i in crossing.indexes if isinstance(d := destinations[i], Send)]
                 if sends and "trip" in event:
-                    held[event["trip"]["id"]] = sends
+                    held[held_name(guard.name, crossing.scope)] = sends
         ledgers[guard.name] = scopes
     if events:
+        if note is not None:
+            note["counted"] = True
         _pregel.write(config, [(LEDGERS, Events(events, before, ledgers))])
     if held:
         _pregel.write(config, [(HELD, held)])
@@ -208,7 +220,7 @@ class _Judge:
             event["would_trip"] = {"reason": reason.to_json()}
         else:
             event["cross"] = []
-            event["trip"] = self._trip(guard, crossing, before, reason)
+            event["trip"] = self._trip(guard, crossing, reason)
         return event, fold(before, (event,), guard.ring), guard.mode == "enforce"
 
     def _reason(self, guard: LoopGuard, crossing: _Crossing, after: Mapping[str, Any], visit: Any) -> Reason | None:
@@ -221,22 +233,16 @@ class _Judge:
             logger.warning("guard %s at %s: %s", guard.name, self.source, verdict.reason.message)
         return verdict.reason if verdict.tripped else None
 
-    def _trip(
-        self, guard: LoopGuard, crossing: _Crossing, before: Mapping[str, Any] | None, reason: Reason
-    ) -> dict[str, Any]:
-        thread = self.config["configurable"].get("thread_id")
-        place = self.task or f"update:{self.config['configurable'].get('checkpoint_id')}:{(before or {}).get('trips')}"
+    def _trip(self, guard: LoopGuard, crossing: _Crossing, reason: Reason) -> dict[str, Any]:
         key = None if isinstance(crossing.key, _BrokenKey) else to_jsonable(crossing.key)
         found = reason.to_json()
         if guard.per == "thread" and reason.kind == "exhausted":
             found["message"] += " (counted over the whole thread, all its inputs together)"
         return {
-            "id": xxh3_128_hexdigest(f"{thread}|{place}|{guard.name}|{crossing.scope}".encode("utf-8", "replace")),
             "source": self.source,
             "to": crossing.targets,
             "edge": EDGE.join((self.source, crossing.targets[0])),
             "reason": to_jsonable(found),
             "scope_key": key,
-            "thread_id": None if thread is None else str(thread),
             "at": time.time(),
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import orjson
 from langgraph.constants import END, START
 
 from langgraph_loopguard.core.conditions import (
@@ -380,10 +381,19 @@ class LoopGuard:
 
 
 def scope_name(key: Any) -> str:
-    """Return the name under which a scope key's ledger stands: its JSON, so that `7` and `"7"` are two."""
-    import orjson
+    """Return the name under which a scope key's ledger stands: its JSON, so that `7` and `"7"` are two.
 
-    return orjson.dumps(to_jsonable(key), option=orjson.OPT_SORT_KEYS).decode() if key is not None else NO_KEY
+    Raises:
+        FingerprintError: The key is an object without a form of its own, which would be a new budget at each handoff.
+    """
+    if key is None:
+        return NO_KEY
+    if type(key) is str:
+        return orjson.dumps(to_jsonable(key)).decode()
+    return _exact.canonical(key).decode()
+
+
+_exact = Fingerprinter(scrub=False)
 
 
 def read_measure(measure: Any) -> float:

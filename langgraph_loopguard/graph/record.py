@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from xxhash import xxh3_128_hexdigest
 
 from langgraph_loopguard.core.conditions import StepReserve
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger
+from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import flatten
 from langgraph_loopguard.graph.guard import LoopGuard, scope_name
 from langgraph_loopguard.graph.models import Escalation, Outcome
@@ -21,16 +23,22 @@ DIFF_WORK = 20_000_000
 """Pairs of lines that a diff may compare; a larger change is shown as one whole replacement."""
 
 
-def build_escalation(guard: LoopGuard, ledger: Ledger, history: Any) -> dict[str, Any]:
+def build_escalation(
+    guard: LoopGuard, scope: str, ledger: Ledger, history: Any, config: RunnableConfig
+) -> dict[str, Any]:
     """Return the record of the ledger's trip, as plain JSON.
 
     Args:
         guard: The guard that tripped.
+        scope: Name of the scope key that it tripped for.
         ledger: Its ledger, tripped.
         history: The history channel's value.
+        config: The escalation node's config; the record's id is the same whenever that step is run again.
     """
+    thread = config["configurable"].get("thread_id")
+    place = f"{thread}|{_pregel.task_id(config)}|{guard.name}|{scope}"
     trip = ledger.data["tripped"] or {}
-    entries = _entries(guard, trip, flatten(history)[int(ledger.data.get("history_from", 0)) :])
+    entries = _entries(guard, scope, flatten(history)[int(ledger.data.get("history_from", 0)) :])
     seen_making = ledger.data.get("artifact", {}).get("by") if guard.artifact is not None else None
     makers = seen_making or guard.nodes[1:]
     reviews, fixes = _emissions(guard, entries, makers)
@@ -39,8 +47,8 @@ def build_escalation(guard: LoopGuard, ledger: Ledger, history: Any) -> dict[str
     outcome: Outcome = "blocked" if reason["kind"] == "broken" else "escalated"
     best = _best_fix(guard, entries, makers)
     record = Escalation(
-        id=trip["id"],
-        thread_id=trip.get("thread_id"),
+        id=xxh3_128_hexdigest(place.encode("utf-8", "replace")),
+        thread_id=None if thread is None else str(thread),
         loop=guard.name,
         nodes=list(guard.nodes),
         edge=trip["edge"],
@@ -63,9 +71,8 @@ def build_escalation(guard: LoopGuard, ledger: Ledger, history: Any) -> dict[str
     return dumped
 
 
-def _entries(guard: LoopGuard, trip: Mapping[str, Any], entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _entries(guard: LoopGuard, scope: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Entries of the guard's nodes in the trip's scope, each with its `cycle`."""
-    scope = scope_name(trip.get("scope_key"))
     out: list[dict[str, Any]] = []
     cycle, last = 0, None
     for entry in entries:

@@ -48,7 +48,7 @@ class Recorder:
 class Visit:
     """One run of a node: the node runs inside `with visit:`, its result goes through `visit.finish(result)`.
 
-    A handoff from inside the node to this graph ends the block and takes the place of the result.
+    A handoff from inside the node to this graph ends the block; `finish` judges it and sends it on.
     """
 
     __slots__ = ("_config", "_recorder", "_started", "_state", "_token", "_usage", "handoff")
@@ -67,17 +67,17 @@ class Visit:
         stop_counting(self._token)
         if not isinstance(error, ParentCommand):
             return False
-        command = error.args[0]
-        if not _for_this_graph(command, self._recorder.name, self._config):
+        if not _for_this_graph(error.args[0], self._recorder.name, self._config):
             return False
-        self.handoff = dataclasses.replace(command, graph=None)
+        self.handoff = error.args[0]
         return True
 
     def finish(self, result: Any) -> Any:
         """Write the emission, judge the `Command`s among the result, and return the result to hand on."""
         recorder, config = self._recorder, self._config
-        if self.handoff is not None:
-            result = self.handoff
+        handoff = self.handoff
+        if handoff is not None:
+            result = dataclasses.replace(handoff, graph=None)
         update = result if type(result) is dict else written(result)
         view = StateView(config, recorder.shape, self._state, update)
         entry = self._entry(update, view)
@@ -95,6 +95,9 @@ class Visit:
             if denied:
                 result = _diverted(result, denied)
         _pregel.write(config, [(HISTORY, [entry])])
+        if handoff is not None:
+            # On its way again, as LangGraph sent it: what it streams and traces for a handoff stays as it was.
+            raise ParentCommand(dataclasses.replace(result, graph=handoff.graph))
         return result
 
     def _entry(self, update: Mapping[str, Any], view: StateView) -> dict[str, Any]:
@@ -102,8 +105,9 @@ class Visit:
         emission: dict[str, Any] = {}
         unmoved: list[str] = []
         tokens = 0
+        shape = self._recorder.shape
         for key, value in update.items():
-            if key in GUARD_KEYS:
+            if key in GUARD_KEYS and (shape is None or shape.is_guards(key)):
                 continue
             if key in inputs:
                 before = inputs[key]

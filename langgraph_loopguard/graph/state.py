@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
@@ -13,6 +13,13 @@ from langgraph.graph import StateGraph
 from pydantic import BaseModel
 
 from langgraph_loopguard.graph import _pregel
+from langgraph_loopguard.graph.channels import ESCALATION, GUARD_KEYS, OUTCOME, ValueChannel
+
+PLAIN = "__loopguard_plain_state__"
+"""Attribute of a class of `without_guard_keys`: the user's own."""
+
+SHOWN = (ESCALATION, OUTCOME)
+"""Keys that stand in what `invoke` returns."""
 
 Selector = str | Callable[[Any], Any]
 """A state key, or a function of the state."""
@@ -36,17 +43,44 @@ class Shape:
         Raises:
             ValueError: The state has no keys (`StateGraph(list)`), so there is no place for a guard's channels.
         """
-        keys = tuple(key for key in builder.schemas[builder.state_schema] if key in builder.channels)
+        schema = getattr(builder.state_schema, PLAIN, builder.state_schema)
+        keys = tuple(key for key in builder.schemas[schema] if key in builder.channels)
         if "__root__" in builder.channels:
-            msg = f"the state {builder.state_schema!r} has no keys: a guard needs a state with keys for its own channels"
+            msg = f"the state {schema!r} has no keys: a guard needs a state with keys for its own channels"
             raise ValueError(msg)
-        return cls(builder.state_schema, builder.channels, keys)
+        return cls(schema, builder.channels, keys)
 
     def whole(self, values: Mapping[str, Any]) -> Any:
         """Return the state as its nodes get it: a dict, or an object of the state's class."""
-        if issubclass(self.schema, BaseModel) or dataclasses.is_dataclass(self.schema):
-            return self.schema(**values)
-        return dict(values)
+        return self.schema(**values) if is_object(self.schema) else dict(values)
+
+    def is_guards(self, key: str) -> bool:
+        """Whether a key is the guard's own, and not one of the user's that has the same name."""
+        return key in GUARD_KEYS and (key not in SHOWN or isinstance(self.channels.get(key), ValueChannel))
+
+    def shown(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the update that shows a record as the latest: `escalation` and `outcome`, where they are the guard's."""
+        values = {ESCALATION: record, OUTCOME: record["outcome"]}
+        return {key: value for key, value in values.items() if self.is_guards(key)}
+
+
+def is_object(schema: Any) -> bool:
+    """Whether a state class makes objects (dataclass, pydantic) and not dicts."""
+    return isinstance(schema, type) and (issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema))
+
+
+def without_guard_keys(schema: type[Any]) -> type[Any]:
+    """Return a class that makes objects of `schema` from values among which there are the guard's.
+
+    LangGraph makes the state's class from all channels when it streams with `version="v2"`; a class that knows no
+    private channels would refuse them.
+    """
+
+    def make(cls: type[Any], **values: Any) -> Any:
+        return schema(**{key: value for key, value in values.items() if key not in GUARD_KEYS or key in known})
+
+    known = set(get_type_hints(schema))
+    return type(schema.__name__, (schema,), {"__new__": make, PLAIN: schema, "__module__": schema.__module__})
 
 
 class StateView:

@@ -26,10 +26,13 @@ class RecordedNode(RunnableLambda[Any, Any]):
     cancelled (`afunc`); it opens no run of its own, so traces look as before.
     """
 
-    def __init__(self, inner: Runnable[Any, Any], recorder: Recorder) -> None:
+    def __init__(
+        self, inner: Runnable[Any, Any], recorder: Recorder, plain: Callable[[Any], Any] | None = None
+    ) -> None:
         # RunnableLambda.__init__ is passed over on purpose: it inspects a function, and there is none.
         self.inner = inner
         self.recorder = recorder
+        self.plain = plain
         self.name = inner.get_name()
         self.func = inner.invoke
         if _native_async(inner):
@@ -51,6 +54,8 @@ class RecordedNode(RunnableLambda[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the node and record what it wrote."""
+        if self.plain is not None:
+            input = self.plain(input)
         if config is None:
             return self.inner.invoke(input, config, **kwargs)
         visit, result = Visit(self.recorder, input, config), None
@@ -60,6 +65,8 @@ class RecordedNode(RunnableLambda[Any, Any]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run the node and record what it wrote."""
+        if self.plain is not None:
+            input = self.plain(input)
         if config is None:
             return await self.inner.ainvoke(input, config, **kwargs)
         visit, result = Visit(self.recorder, input, config), None
@@ -69,6 +76,8 @@ class RecordedNode(RunnableLambda[Any, Any]):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
         """Stream the node's chunks and record the last. A chunk with a `Command` waits for the gate."""
+        if self.plain is not None:
+            input = self.plain(input)
         if config is None:
             yield from self.inner.stream(input, config, **kwargs)
             return
@@ -78,13 +87,15 @@ class RecordedNode(RunnableLambda[Any, Any]):
                 if last.add(chunk):
                     yield chunk
         result = visit.finish(last.value)
-        if last.held or visit.handoff is not None:
+        if last.held:
             yield result
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """Stream the node's chunks and record the last. A chunk with a `Command` waits for the gate."""
+        if self.plain is not None:
+            input = self.plain(input)
         if config is None:
             async for chunk in self.inner.astream(input, config, **kwargs):
                 yield chunk
@@ -95,7 +106,7 @@ class RecordedNode(RunnableLambda[Any, Any]):
                 if last.add(chunk):
                     yield chunk
         result = visit.finish(last.value)
-        if last.held or visit.handoff is not None:
+        if last.held:
             yield result
 
     def transform(
@@ -148,6 +159,8 @@ class GatedPath(RunnableLambda[Any, Any]):
         targets: Where an edge without a router goes.
         ends: The router's labels and the nodes they stand for.
         shape: What is known of the state.
+        name: The branch's name; by default the router's.
+        last: No other gated edge of the source is judged after this one.
     """
 
     def __init__(
@@ -160,6 +173,7 @@ class GatedPath(RunnableLambda[Any, Any]):
         ends: Mapping[Hashable, str] | None = None,
         shape: Shape | None = None,
         name: str | None = None,
+        last: bool = True,
     ) -> None:
         self.guards = guards
         self.source = source
@@ -167,6 +181,7 @@ class GatedPath(RunnableLambda[Any, Any]):
         self.targets = tuple(targets)
         self.ends = ends
         self.shape = shape
+        self.last = last
         self.name = name or (path.get_name() if path is not None else "loopguard")
         # LangGraph reads the router's hints here: the class of its argument, and the names that it may return.
         func: Any = self._static if path is None else getattr(path, "func", None)
@@ -209,7 +224,7 @@ class GatedPath(RunnableLambda[Any, Any]):
         if None in destinations:
             return result  # not a place to go: LangGraph says so better
         view = StateView(config, self.shape, state)
-        denied = pass_gate(self.guards, self.source, destinations, view, config)
+        denied = pass_gate(self.guards, self.source, destinations, view, config, last=self.last)
         if not denied:
             return result
         return [*(label for index, label in enumerate(labels) if index not in denied), ESCALATE]

@@ -1,0 +1,134 @@
+"""What a guard adds to a builder: the two escalation nodes, its channels, and its keys in the graph's output."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any, cast
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.constants import END, START
+from typing_extensions import TypedDict, get_type_hints
+
+from langgraph_loopguard.graph import _pregel
+from langgraph_loopguard.graph.channels import (
+    GUARD_KEYS,
+    HISTORY,
+    LEDGERS,
+    GuardChannels,
+    GuardedState,
+    ValueChannel,
+    flatten,
+)
+from langgraph_loopguard.graph.edges import Builder
+from langgraph_loopguard.graph.escalation import ASK, AskNode, EscalationNode
+from langgraph_loopguard.graph.gate import ESCALATE
+from langgraph_loopguard.graph.guard import LoopGuard
+from langgraph_loopguard.graph.state import PLAIN, SHOWN, Shape, is_object, without_guard_keys
+
+TURN = "loopguard_turn"
+"""Name of the conditional edge on `START` that sees new inputs."""
+
+typed_dict: Any = TypedDict
+"""`TypedDict` as a function: the checker allows it only with literals."""
+
+logger = logging.getLogger("langgraph_loopguard")
+
+
+def guards_of(builder: Builder) -> tuple[LoopGuard, ...]:
+    """Return the guards on a builder."""
+    spec = builder.nodes.get(ESCALATE)
+    return spec.runnable.guards if spec is not None and isinstance(spec.runnable, EscalationNode) else ()
+
+
+def add_nodes(builder: Builder, guard: LoopGuard, shape: Shape) -> None:
+    """Add the escalation nodes, or let those that are there serve one more guard.
+
+    Raises:
+        ValueError: A node or a key of the user's has a name that the guard needs.
+    """
+    known = guards_of(builder)
+    guards = (*known, guard)
+    if not known:
+        channels = _channels_beside(builder)
+        for node in (ESCALATE, ASK):
+            if node in builder.nodes:
+                msg = f"the node name {node!r} is the guard's own, and taken"
+                raise ValueError(msg)
+        builder.add_node(ESCALATE, EscalationNode(ESCALATE, guards, shape), input_schema=channels)
+        builder.add_node(ASK, AskNode(ASK, guards, shape), input_schema=channels)
+        _join_output(builder)
+        if is_object(builder.state_schema) and not hasattr(builder.state_schema, PLAIN):
+            plain = builder.state_schema
+            builder.state_schema = without_guard_keys(plain)
+            builder.schemas[builder.state_schema] = builder.schemas[plain]
+    ways = {guard.escalate_to for guard in guards if guard.escalate_to is not None}
+    loops = {node for guard in guards for node in guard.nodes}
+    for name, kind, ends in ((ESCALATE, EscalationNode, {ASK, END} | ways), (ASK, AskNode, {END} | loops)):
+        builder.nodes[name] = dataclasses.replace(
+            builder.nodes[name], runnable=kind(name, guards, shape), ends=tuple(sorted(ends))
+        )
+    if guard.per == "turn":
+        gate = builder.branches[START].pop(TURN, None)
+        turning = (*(cast("TurnGate", gate.path).guards if gate is not None else ()), guard)
+        builder.add_conditional_edges(START, TurnGate(turning), {})
+
+
+def _channels_beside(builder: Builder) -> type[Any]:
+    """Return the guard's channels, less those that the state has by `GuardedState` or as keys of the user's own."""
+    foreign = [
+        key for key in sorted(GUARD_KEYS & builder.channels.keys()) if not isinstance(builder.channels[key], ValueChannel)
+    ]
+    for key in foreign:
+        if key not in SHOWN:
+            msg = f"the state key {key!r} is the guard's own, and taken"
+            raise ValueError(msg)
+        logger.warning("the state key %r is yours, so the guard does not write it; mix in GuardedState to see it", key)
+    taken = [key for key in SHOWN if key in builder.channels]
+    if not taken:
+        return GuardChannels
+    hints = get_type_hints(GuardChannels, include_extras=True)
+    return cast("type[Any]", typed_dict("GuardChannels", {key: hints[key] for key in hints if key not in taken}))
+
+
+def _join_output(builder: Builder) -> None:
+    """Let `escalation` and `outcome` stand in what `invoke` returns, for states that are dicts."""
+    output = builder.output_schema
+    if not (isinstance(output, type) and issubclass(output, dict)):
+        return
+    schema = builder.schemas[output]
+    missing = [key for key in SHOWN if key not in schema and isinstance(builder.channels[key], ValueChannel)]
+    if not missing:
+        return
+    hints = get_type_hints(output, include_extras=True)
+    extra = get_type_hints(GuardedState, include_extras=True)
+    joined = typed_dict(output.__name__, {**hints, **{key: extra[key] for key in missing}}, total=False)
+    builder.schemas[joined] = {**schema, **{key: builder.channels[key] for key in missing}}
+    builder.output_schema = joined
+
+
+class TurnGate(Runnable[Any, Any]):
+    """A conditional edge on `START` that leads nowhere: it runs for new inputs only, and renews budgets per turn."""
+
+    name = TURN
+
+    def __init__(self, guards: tuple[LoopGuard, ...]) -> None:
+        self.guards = guards
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[str]:
+        """Write the turn; go nowhere."""
+        if config is not None:
+            found = _pregel.read(config, (LEDGERS, HISTORY), fresh=False)
+            start = len(flatten(found.get(HISTORY)))
+            events = [
+                {**guard.stamp, "event": "turn", "scope": None, "history_from": start}
+                for guard in self.guards
+                if (found.get(LEDGERS) or {}).get(guard.name)
+            ]
+            if events:
+                _pregel.write(config, [(LEDGERS, events)])
+        return []
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[str]:
+        """The same as `invoke`."""
+        return self.invoke(input, config)
