@@ -7,9 +7,11 @@ may return a bool, a text (the reason; empty means go on), a `Verdict` or `None`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields, is_dataclass
+from inspect import iscoroutinefunction
 from typing import Any, Union
 
+from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import ARTIFACT_MEMORY, Ledger, alike, repeats
 from langgraph_loopguard.core.verdict import PROCEED, Reason, Verdict, trip
 
@@ -58,10 +60,11 @@ class Condition:
         return as_condition(other) & self
 
     def __repr__(self) -> str:
+        settings: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
         shown = [
-            f"{field.name}={value!r}"
-            for field in fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
-            if (value := getattr(self, field.name)) != field.default
+            f"{setting.name}={value!r}"
+            for setting in settings
+            if (value := getattr(self, setting.name)) != setting.default
         ]
         return f"{self.name}({', '.join(shown)})"
 
@@ -78,6 +81,9 @@ def as_condition(thing: ConditionLike) -> Condition:
         return thing
     if isinstance(thing, type) and issubclass(thing, Condition):
         msg = f"stop_when must be a condition, got the class {thing.__name__}: write {thing.__name__}()"
+        raise TypeError(msg)
+    if iscoroutinefunction(thing):
+        msg = f"stop_when must be no coroutine function (conditions do no I/O), got {thing!r}"
         raise TypeError(msg)
     if callable(thing):
         return FunctionCondition(thing)
@@ -190,6 +196,9 @@ class FunctionCondition(Condition):
         message = answer if isinstance(answer, str) else f"{self.name} says stop"
         return trip(self.name, "stalled", threshold=None, observed=None, message=message)
 
+    def __repr__(self) -> str:
+        return self.name  # a function's own repr holds its address, which differs in each process
+
 @dataclass(frozen=True, repr=False)
 class MaxCycles(Condition):
     """At most `n` cycles: with `n=3` the fourth crossing of the loop's first edge is refused.
@@ -232,6 +241,9 @@ class RepeatedPayload(Condition):
 
     def __post_init__(self) -> None:
         at_least("RepeatedPayload(times)", self.times, 2)
+        if self.node is not None and (not isinstance(self.node, str) or not self.node):
+            msg = f"RepeatedPayload(node) must be the name of a node, got {self.node!r}"
+            raise ValueError(msg)
         if self.window is not None:
             at_least("RepeatedPayload(window)", self.window, 1)
             if self.window < self.times:
@@ -434,11 +446,13 @@ def _evidence(node: str, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]
 
 def broken(error: BaseException, where: str) -> Reason:
     """Return the reason for a guard that failed: the run's work is kept and a person sees the error."""
+    shown = to_jsonable(error)  # an error may not even be able to say what it is
+    text = shown["message"] if isinstance(shown, dict) else shown
     return Reason(
         "Guard",
         "broken",
         None,
         type(error).__name__,
-        f"the guard failed in {where}: {type(error).__name__}: {error}",
-        ({"error": type(error).__name__, "text": str(error), "where": where},),
+        f"the guard failed in {where}: {type(error).__name__}: {text}",
+        ({"error": type(error).__name__, "text": text, "where": where},),
     )

@@ -151,7 +151,7 @@ class Fingerprinter:
             if self._drops(key, value):
                 continue
             plain = type(value) is int and -(2**63) <= value < 2**63
-            name = _name(key) if isinstance(key, str) else f"<{self.canonical(key).decode()}>"
+            name = fold_text(key) if isinstance(key, str) else f"<{self.canonical(key).decode()}>"
             out[name] = value if plain else self.fingerprint(value)
         return out
 
@@ -209,8 +209,8 @@ class Fingerprinter:
                 continue
             walked = self._walk(item, depth + 1)
             if isinstance(key, str):
-                name = _name(key)
-                name = _TAG + name if name.startswith(_TAG) else name
+                plain = type(key) is str and key.isascii() and key.isidentifier()
+                name = key if plain else _key(key)
                 if name in out:  # two keys that fold to one: neither hides the other, whichever comes first
                     clashes.setdefault(name, [out[name]]).append(walked)
                 out[name] = walked
@@ -249,9 +249,10 @@ class _Tagged(NamedTuple):
     text: str
 
 
-def _name(key: str) -> str:
-    """Return a key as it counts: folded like text, never scrubbed."""
-    return key if type(key) is str and key.isascii() and key.isidentifier() else fold_text(key)
+def _key(key: str) -> str:
+    """Return a key as it counts: folded like text, never scrubbed, and never one of the tags."""
+    folded = fold_text(key)
+    return _TAG + folded if folded.startswith(_TAG) else folded
 
 
 def _sorted(walked: Iterable[Any]) -> list[str]:

@@ -25,6 +25,9 @@ VERSION = 1
 ARTIFACT_MEMORY = 32
 """Fingerprints of earlier work products that a ledger keeps."""
 
+MOVED_MEMORY = 256
+"""Names of keys that a ledger keeps per node, of those that the node has moved."""
+
 EDGE = "->"
 
 _POSITIONS = frozenset({"page", "offset", "cursor", "index", "position", "line", "start", "end", "chunk", "part"})
@@ -311,7 +314,8 @@ def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], rin
     unmoved = visit.get("unmoved", ())
     if len(unmoved) < len(keys) and not all(key in moved or key in unmoved for key in keys):
         # A node that returns the whole state wrote only what it moves: what it never moved is somebody else's.
-        moved = sorted({*moved, *(key for key in keys if key not in unmoved)})
+        new = sorted(key for key in keys if key not in unmoved and key not in moved)
+        moved = [*moved, *new][-MOVED_MEMORY:]
     if unmoved:
         keys = {key: value for key, value in keys.items() if key not in unmoved or key in moved} or keys
     entry = {"n": count, "cycle": ledger.get("cycles", 0), "keys": keys}
