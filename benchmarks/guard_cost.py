@@ -9,6 +9,7 @@ both. Printed per saver: milliseconds per cycle of each, the ratio, and the rati
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import tempfile
 import time
@@ -113,7 +114,7 @@ def late_against_early(cycles: int) -> None:
         config = {"configurable": {"thread_id": "1"}, "recursion_limit": 3 * cycles + 100}
         for _ in graph.stream({}, config, stream_mode="updates"):
             stamps.append(time.perf_counter())
-        steps = [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
+        steps = [b - a for a, b in itertools.pairwise(stamps)]
         window = max(20, len(steps) // 20)
         early, late = statistics.median(steps[20 : 20 + window]), statistics.median(steps[-window:])
         print(

@@ -1,6 +1,6 @@
 """Time to import the package against importing langgraph itself, each in fresh processes, in turns.
 
-    python benchmarks/import_time.py [--rounds 9]
+python benchmarks/import_time.py [--rounds 9]
 """
 
 from __future__ import annotations

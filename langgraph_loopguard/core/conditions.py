@@ -68,8 +68,10 @@ class Condition:
         ]
         return f"{self.name}({', '.join(shown)})"
 
+
 def _parts(kind: type[AnyOf] | type[AllOf], condition: Condition) -> tuple[Condition, ...]:
     return condition.conditions if isinstance(condition, kind) else (condition,)
+
 
 def as_condition(thing: ConditionLike) -> Condition:
     """Return a condition for a condition or a plain function.
@@ -90,6 +92,7 @@ def as_condition(thing: ConditionLike) -> Condition:
     msg = f"stop_when must be a condition or a function of the ledger, got {thing!r}"
     raise TypeError(msg)
 
+
 def at_least(name: str, value: Any, least: int) -> None:
     """Refuse a setting that is no whole number of at least `least`.
 
@@ -100,10 +103,12 @@ def at_least(name: str, value: Any, least: int) -> None:
         msg = f"{name} must be a whole number of at least {least}, got {value!r}"
         raise ValueError(msg)
 
+
 def _positive(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
         msg = f"{name} must be a positive number, got {value!r}"
         raise ValueError(msg)
+
 
 @dataclass(frozen=True, repr=False)
 class AnyOf(Condition):
@@ -133,9 +138,8 @@ class AnyOf(Condition):
         return any(condition.needs_artifact for condition in self.conditions)
 
     def __repr__(self) -> str:
-        return " | ".join(
-            f"({part!r})" if isinstance(part, AllOf) else repr(part) for part in self.conditions
-        )
+        return " | ".join(f"({part!r})" if isinstance(part, AllOf) else repr(part) for part in self.conditions)
+
 
 @dataclass(frozen=True, repr=False)
 class AllOf(Condition):
@@ -171,9 +175,8 @@ class AllOf(Condition):
         return any(condition.needs_artifact for condition in self.conditions)
 
     def __repr__(self) -> str:
-        return " & ".join(
-            f"({part!r})" if isinstance(part, AnyOf) else repr(part) for part in self.conditions
-        )
+        return " & ".join(f"({part!r})" if isinstance(part, AnyOf) else repr(part) for part in self.conditions)
+
 
 @dataclass(frozen=True, repr=False)
 class FunctionCondition(Condition):
@@ -198,6 +201,7 @@ class FunctionCondition(Condition):
 
     def __repr__(self) -> str:
         return self.name  # a function's own repr holds its address, which differs in each process
+
 
 @dataclass(frozen=True, repr=False)
 class MaxCycles(Condition):
@@ -224,6 +228,7 @@ class MaxCycles(Condition):
             message=f"cycle {ledger.cycles} was asked for, the cap is {limit}",
             evidence=({"visits": ledger.visits},),
         )
+
 
 @dataclass(frozen=True, repr=False)
 class RepeatedPayload(Condition):
@@ -272,6 +277,7 @@ class RepeatedPayload(Condition):
             evidence=(_evidence(node, same),),
         )
 
+
 @dataclass(frozen=True, repr=False)
 class Oscillation(Condition):
     """A node's emissions go round in a short cycle: A-A, A-B-A-B, A-B-C-A-B-C.
@@ -307,11 +313,11 @@ class Oscillation(Condition):
                     "stalled",
                     threshold={"max_period": self.max_period, "laps": self.laps},
                     observed={"period": period, "laps": self.laps},
-                    message=f"{node} repeats a cycle of {period} emission{'s' * (period > 1)}, "
-                    f"{self.laps} times over",
+                    message=f"{node} repeats a cycle of {period} emission{'s' * (period > 1)}, {self.laps} times over",
                     evidence=(_evidence(str(node), tail),),
                 )
         return PROCEED
+
 
 @dataclass(frozen=True, repr=False)
 class UnchangedArtifact(Condition):
@@ -340,6 +346,7 @@ class UnchangedArtifact(Condition):
             evidence=({"artifact": ledger.data["artifact"]["seen"][-1], "unchanged": ledger.unchanged},),
         )
 
+
 @dataclass(frozen=True, repr=False)
 class RevisitedArtifact(Condition):
     """Work that was already replaced comes back: the attempt undoes an earlier one."""
@@ -362,6 +369,7 @@ class RevisitedArtifact(Condition):
             message=f"the attempt brings back the work product of {ago + 1} versions ago",
             evidence=({"artifacts": list(ledger.data["artifact"]["seen"][-(ago + 2) :])},),
         )
+
 
 @dataclass(frozen=True, repr=False)
 class TokenBudget(Condition):
@@ -386,6 +394,7 @@ class TokenBudget(Condition):
             evidence=({"visits": ledger.visits},),
         )
 
+
 @dataclass(frozen=True, repr=False)
 class TimeBudget(Condition):
     """At most `seconds` of active time in the loop's nodes. A wait for a person does not count."""
@@ -408,6 +417,7 @@ class TimeBudget(Condition):
             message=f"{ledger.seconds:.1f} seconds are spent, the budget is {limit:g}",
             evidence=({"visits": ledger.visits},),
         )
+
 
 @dataclass(frozen=True, repr=False)
 class StepReserve(Condition):
@@ -443,6 +453,7 @@ def _evidence(node: str, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "node": node,
         "emissions": [{"visit": entry["n"], "cycle": entry["cycle"], "keys": entry["keys"]} for entry in entries],
     }
+
 
 def broken(error: BaseException, where: str) -> Reason:
     """Return the reason for a guard that failed: the run's work is kept and a person sees the error."""

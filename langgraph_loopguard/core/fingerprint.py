@@ -70,7 +70,7 @@ def scrub_volatile(text: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """Fold what an editor or a transport may change: Unicode to NFC, line ends to LF, trailing blanks and final newlines.
+    """Fold what an editor may change: Unicode to NFC, line ends to LF, trailing blanks and final newlines.
 
     Lone surrogates become `?`, as the savers store them, so that a text hashes alike before and after a checkpoint.
     """

@@ -280,13 +280,11 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
         if (shut := ledger.get("tripped")) is None:
             ledger["trips"] = ledger.get("trips", 0) + 1
             ledger["tripped"] = {**trip, "n": ledger["trips"]}
-        else:  # several tasks of one superstep found the loop at its end: one trip, which holds back what all of them do
+        else:  # several tasks of one superstep found the loop at its end: one trip, which holds back all that they do
             ledger["tripped"] = {**shut, "to": [*shut["to"], *(t for t in trip["to"] if t not in shut["to"])]}
 
 
-def _cross(
-    ledger: dict[str, Any], source: str, targets: Collection[str], ring: Ring, crossed: set[str]
-) -> None:
+def _cross(ledger: dict[str, Any], source: str, targets: Collection[str], ring: Ring, crossed: set[str]) -> None:
     handoffs = dict(ledger.get("handoffs", ()))
     cycles = ledger.get("cycles", 0)
     stops = ring.nodes[0] in targets and source != ring.nodes[0]  # then nobody passes over the first node

@@ -105,9 +105,7 @@ def guard_loop(
     return guard
 
 
-def guard_compiled(
-    graph: Compiled, *nodes: str, **settings: Any
-) -> Compiled:
+def guard_compiled(graph: Compiled, *nodes: str, **settings: Any) -> Compiled:
     """Return a compiled graph with a guard on it; the given one stays as it is.
 
     Checkpointer, store, cache, interrupts, name, transformers and what `with_config` has set are kept.

@@ -130,7 +130,9 @@ def _check_wired(builder: Builder, guard: LoopGuard) -> None:
     for node in guard.nodes:
         recorder = recorder_of(builder, node)
         if recorder is None or guard not in recorder.guards:
-            msg = f"node {node!r} is not recorded: add_node({node!r}, guard.node({node!r}, ...)), then guard.add_to(...)"
+            msg = (
+                f"node {node!r} is not recorded: add_node({node!r}, guard.node({node!r}, ...)), then guard.add_to(...)"
+            )
             raise ValueError(msg)
         open_ends = {end for start, end in builder.edges if start == node}
         open_ends |= {end for starts, end in builder.waiting_edges if node in starts}

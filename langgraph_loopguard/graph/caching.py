@@ -41,9 +41,7 @@ def cache_inside(builder: StateGraph[Any, Any, Any, Any], node: str) -> None:
     plain = PlainInput(original)
     recorded = RecordedNode(spec.runnable.inner, spec.runnable.recorder, plain)
     keyed = dataclasses.replace(policy, key_func=JudgedKey(policy.key_func, plain))
-    builder.nodes[node] = dataclasses.replace(
-        spec, runnable=recorded, cache_policy=keyed, input_schema=with_ledgers
-    )
+    builder.nodes[node] = dataclasses.replace(spec, runnable=recorded, cache_policy=keyed, input_schema=with_ledgers)
 
 
 @dataclasses.dataclass(frozen=True)

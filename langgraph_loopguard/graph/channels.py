@@ -111,7 +111,7 @@ class ValueChannel(BaseChannel[Any, Any, Any]):
 class Events(list[dict[str, Any]]):
     """One task's events, with what they make of the ledgers as the gate found them.
 
-    The gate has folded them already to judge; when nobody else writes in the superstep the channel need not do it again.
+    The gate has folded them to judge; when nobody else writes in the superstep the channel need not do it again.
     Savers store a plain list.
     """
 

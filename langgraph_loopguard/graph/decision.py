@@ -117,5 +117,3 @@ def _check(decision: Decision, record: Mapping[str, Any]) -> None:
     if decision.action == "retry" and needed is not None and not getattr(decision, needed):
         msg = f"{needed} must be positive: that budget is spent, and a retry renews only what it names"
         raise ValueError(msg)
-
-

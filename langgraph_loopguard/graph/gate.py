@@ -237,7 +237,7 @@ class _Judge:
         key = None if isinstance(crossing.key, _BrokenKey) else to_jsonable(crossing.key)
         found = reason.to_json()
         if guard.per == "thread" and reason.kind == "exhausted":
-            found["message"] += " (counted over the whole thread, all its inputs together)"
+            found["message"] += " (counted over all inputs of the thread)"
         return {
             "source": self.source,
             "to": crossing.targets,

@@ -232,7 +232,9 @@ class LoopGuard:
     ) -> tuple[dict[str, Any], Verdict]:
         shut = before.get("tripped")
         if shut is not None:
-            return fold(before, [{**step, "cross": []}], self.ring), Verdict(True, False, Reason.from_json(shut["reason"]))
+            return fold(before, [{**step, "cross": []}], self.ring), Verdict(
+                True, False, Reason.from_json(shut["reason"])
+            )
         after = fold(before, [step], self.ring)
         verdict = Verdict(tripped=True, reason=reason) if reason else self.check(Ledger(after))
         if not verdict.tripped or verdict.reason is None:
@@ -245,7 +247,13 @@ class LoopGuard:
         return fold(before, [{**step, "cross": [], "came_back": False, "trip": trip}], self.ring), verdict
 
     def decide(
-        self, ledger: Mapping[str, Any], action: str, *, extra_cycles: int = 0, extra_tokens: int = 0, extra_seconds: float = 0
+        self,
+        ledger: Mapping[str, Any],
+        action: str,
+        *,
+        extra_cycles: int = 0,
+        extra_tokens: int = 0,
+        extra_seconds: float = 0,
     ) -> dict[str, Any]:
         """Apply a person's decision to a ledger of `observe`.
 

@@ -77,7 +77,9 @@ def add_nodes(builder: Builder, guard: LoopGuard, shape: Shape) -> None:
 def _channels_beside(builder: Builder) -> type[Any]:
     """Return the guard's channels, less those that the state has by `GuardedState` or as keys of the user's own."""
     foreign = [
-        key for key in sorted(GUARD_KEYS & builder.channels.keys()) if not isinstance(builder.channels[key], ValueChannel)
+        key
+        for key in sorted(GUARD_KEYS & builder.channels.keys())
+        if not isinstance(builder.channels[key], ValueChannel)
     ]
     for key in foreign:
         if key not in SHOWN:

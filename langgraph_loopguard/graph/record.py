@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -147,7 +148,7 @@ def _diff(guard: LoopGuard, entries: Sequence[dict[str, Any]], makers: Sequence[
         return versions[-1][1]
     if versions[0][0] != "before":
         versions.insert(0, ("before", ""))
-    return "".join(_unified(old, new) for old, new in zip(versions, versions[1:], strict=False))
+    return "".join(_unified(old, new) for old, new in itertools.pairwise(versions))
 
 
 def _is_patch(text: str) -> bool:
@@ -218,7 +219,9 @@ def _options(guard: LoopGuard, reason: Mapping[str, Any]) -> list[dict[str, Any]
         {"action": "reject", "description": "End the loop without accepting the work."},
     ]
     if isinstance(guard.artifact, str):
-        options.append({"action": "edit", "description": f"End the loop with your own `artifact` in {guard.artifact!r}."})
+        options.append(
+            {"action": "edit", "description": f"End the loop with your own `artifact` in {guard.artifact!r}."}
+        )
     budget = needed_budget(reason)
     naming = f"; name `{budget}`, which is spent" if budget else ""
     options.append(

@@ -59,7 +59,7 @@ class Shape:
         return key in GUARD_KEYS and (key not in SHOWN or isinstance(self.channels.get(key), ValueChannel))
 
     def shown(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the update that shows a record as the latest: `escalation` and `outcome`, where they are the guard's."""
+        """Return the update that shows a record as the latest, in the keys that are the guard's."""
         values = {ESCALATION: record, OUTCOME: record["outcome"]}
         return {key: value for key, value in values.items() if self.is_guards(key)}
 
@@ -148,4 +148,3 @@ def _fields(value: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {}
-

@@ -63,7 +63,5 @@ def message_tokens(messages: Iterable[Any]) -> int:
     for message in messages:
         usage: Mapping[str, Any] | None = message.usage_metadata if isinstance(message, AIMessage) else None
         if usage:
-            total += usage.get("total_tokens") or (
-                (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
-            )
+            total += usage.get("total_tokens") or ((usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0))
     return total

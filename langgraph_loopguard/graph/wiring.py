@@ -90,9 +90,7 @@ class RecordedNode(RunnableLambda[Any, Any]):
         if last.held:
             yield result
 
-    async def astream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[Any]:
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:
         """Stream the node's chunks and record the last. A chunk with a `Command` waits for the gate."""
         if self.plain is not None:
             input = self.plain(input)
@@ -109,9 +107,7 @@ class RecordedNode(RunnableLambda[Any, Any]):
         if last.held:
             yield result
 
-    def transform(
-        self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[Any]:
+    def transform(self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
         """As in `Runnable`: the input is collected first."""
         return Runnable.transform(self, input, config, **kwargs)
 
@@ -288,9 +284,7 @@ def _recorded_function(action: Callable[..., Any], recorder: Recorder) -> Callab
 
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     if not wants_config:
-        parameters.append(
-            inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, annotation=RunnableConfig)
-        )
+        parameters.append(inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, annotation=RunnableConfig))
     recorded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     recorded.__name__ = getattr(action, "__name__", recorder.name)
     setattr(recorded, RECORDER, recorder)
