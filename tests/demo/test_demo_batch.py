@@ -15,7 +15,7 @@ def test_fifteen_close_and_five_do_not(played: Played) -> None:
     """Unguarded, fifteen end by themselves and five go on until the demo stops them."""
     ended = [row.unguarded.ended for row in played.rows]
 
-    assert (15, 5) == (ended.count("complete"), ended.count("stopped"))
+    assert (ended.count("complete"), ended.count("stopped")) == (15, 5)
 
 
 def test_exactly_the_seeded_five_are_escalated(played: Played) -> None:
@@ -85,7 +85,7 @@ def test_each_fix_that_changes_something_is_a_commit(played: Played) -> None:
 
     count = git.run("rev-list", "--count", f"{row.pull.name}..guarded/{row.pull.name}").strip()
 
-    assert "3" == count
+    assert count == "3"
 
 
 @pytest.mark.parametrize("run", ["unguarded", "guarded"])

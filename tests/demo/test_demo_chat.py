@@ -56,8 +56,8 @@ def test_a_model_closes_a_pull_request(tmp_path: Path) -> None:
 
     work, row = play(tmp_path, GenericFakeChatModel(messages=iter(replies)))
 
-    assert ("complete", "complete") == (row.unguarded.ended, row.guarded.ended)
-    assert (1, 300) == (row.guarded.cycles, row.guarded.tokens)
+    assert (row.unguarded.ended, row.guarded.ended) == ("complete", "complete")
+    assert (row.guarded.cycles, row.guarded.tokens) == (1, 300)
     assert "import itertools" not in (work.repository / row.pull.file).read_text()
 
 
@@ -73,8 +73,8 @@ def test_a_model_that_is_never_content_is_escalated(tmp_path: Path) -> None:
 
     _, row = play(tmp_path, Talker(say=say), bound=4)
 
-    assert ("stopped", 4) == (row.unguarded.ended, row.unguarded.cycles)
-    assert ("escalated", 3, "MaxCycles") == (row.guarded.ended, row.guarded.cycles, row.guarded.condition)
+    assert (row.unguarded.ended, row.unguarded.cycles) == ("stopped", 4)
+    assert (row.guarded.ended, row.guarded.cycles, row.guarded.condition) == ("escalated", 3, "MaxCycles")
     assert row.logged
     assert row.guarded.tokens < row.unguarded.tokens
 
@@ -89,7 +89,7 @@ def test_a_ring_of_models(tmp_path: Path) -> None:
 
     _, row = play(tmp_path, Talker(say=say), number=17)
 
-    assert "escalated" == row.guarded.ended
+    assert row.guarded.ended == "escalated"
     assert {"Reviewer", "Formatter", "Sorter"} == {line.split("the ")[1].split(" of")[0] for line in heard}
 
 
@@ -98,8 +98,8 @@ def test_what_is_no_review_closes_nothing(tmp_path: Path, reply: str) -> None:
     """A reply that cannot be read stays an open finding, and the guard ends the loop."""
     _, row = play(tmp_path, Talker(say=lambda messages: reply))
 
-    assert "stopped" == row.unguarded.ended
-    assert "escalated" == row.guarded.ended
+    assert row.unguarded.ended == "stopped"
+    assert row.guarded.ended == "escalated"
 
 
 def test_a_call_that_fails_is_one_line(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_call_that_fails_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(DemoError) as failed:
         play(tmp_path, Talker(say=say))
 
-    assert "--model: the call failed: 401 no such key" == str(failed.value)
+    assert str(failed.value) == "--model: the call failed: 401 no such key"
 
 
 def test_edits_that_do_not_fit_are_refused() -> None:
@@ -127,15 +127,15 @@ def test_edits_that_do_not_fit_are_refused() -> None:
 
     text, refused = apply_edits("a = 1\nb = b\n", edits)
 
-    assert "a = 2\nb = b\n" == text
-    assert ["edit 2", "edit 3", "edit 4", "edit 5"] == [line[:6] for line in refused]
+    assert text == "a = 2\nb = b\n"
+    assert [line[:6] for line in refused] == ["edit 2", "edit 3", "edit 4", "edit 5"]
 
 
 def test_edits_that_break_the_file_are_refused() -> None:
     """What is not Python any more is not written."""
     text, refused = apply_edits("a = 1\n", [{"old": "1", "new": "("}])
 
-    assert "a = 1\n" == text
+    assert text == "a = 1\n"
     assert "would not be Python" in refused[0]
 
 

@@ -86,7 +86,7 @@ def test_show_prints_the_record(played: Played, capsys: pytest.CaptureFixture[st
 
 def test_show_says_when_there_is_no_record(played: Played, capsys: pytest.CaptureFixture[str]) -> None:
     """A pull request that the pair has closed."""
-    assert 2 == main(["demo", "--dir", str(played.work.root), "--show", "PR-01"])
+    assert main(["demo", "--dir", str(played.work.root), "--show", "PR-01"]) == 2
     assert "PR-01 was not escalated" in one_line_error(capsys)
 
 
@@ -102,7 +102,7 @@ def test_a_record_cannot_steer_the_terminal() -> None:
 
 def test_visible_keeps_layout_and_letters() -> None:
     """Newlines, tabs and other alphabets stay."""
-    assert "a\tb\nžluťoučký → 漢" == visible("a\tb\nžluťoučký → 漢")
+    assert visible("a\tb\nžluťoučký → 漢") == "a\tb\nžluťoučký → 漢"
 
 
 @pytest.mark.parametrize(
@@ -129,16 +129,16 @@ def test_errors_are_one_line(
     """They name the option and the value, exit with 2 and leave nothing behind."""
     monkeypatch.chdir(tmp_path)
 
-    assert 2 == main(["demo", *arguments])
+    assert main(["demo", *arguments]) == 2
     assert said in one_line_error(capsys)
-    assert [] == list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The error names the extra."""
     monkeypatch.setattr(tools, "MODULES", ("no_such_tool",))
 
-    assert 2 == main(["demo"])
+    assert main(["demo"]) == 2
     assert "pip install 'langgraph-loopguard[demo]'" in one_line_error(capsys)
 
 
@@ -150,7 +150,7 @@ def test_interrupting_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: p
 
     monkeypatch.setattr(command, "require_tools", interrupted)
 
-    assert 130 == main(["demo"])
+    assert main(["demo"]) == 130
     assert "interrupted" in one_line_error(capsys)
 
 
@@ -159,5 +159,5 @@ def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_info:
         main([])
 
-    assert 2 == exit_info.value.code
+    assert exit_info.value.code == 2
     assert "COMMAND" in capsys.readouterr().err

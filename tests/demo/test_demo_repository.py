@@ -24,7 +24,7 @@ def test_each_pull_request_is_a_branch_with_one_commit(played: Played) -> None:
     """One commit on top of main, that changes one file and adds to it."""
     git = Git(played.work.repository)
     for pull in played.opened:
-        assert "1" == git.run("rev-list", "--count", f"main..{pull.name}").strip()
+        assert git.run("rev-list", "--count", f"main..{pull.name}").strip() == "1"
         added, _, file = git.run("diff", "--numstat", "main", pull.name).split()
         assert pull.file == file
         assert int(added) > 0
@@ -32,7 +32,7 @@ def test_each_pull_request_is_a_branch_with_one_commit(played: Played) -> None:
 
 def test_git_finds_nothing_wrong_with_the_repository(played: Played) -> None:
     """`git fsck` passes."""
-    assert "" == Git(played.work.repository).run("fsck", "--strict", "--no-dangling")
+    assert Git(played.work.repository).run("fsck", "--strict", "--no-dangling") == ""
 
 
 def test_the_modules_are_those_of_this_python(played: Played) -> None:
@@ -60,7 +60,7 @@ def test_git_does_not_depend_on_the_user(tmp_path: Path, monkeypatch: pytest.Mon
 
     work, _ = make_project(tmp_path / "demo", SMALL)
 
-    assert "1" == Git(work.repository).run("rev-list", "--count", "main..PR-01").strip()
+    assert Git(work.repository).run("rev-list", "--count", "main..PR-01").strip() == "1"
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -74,7 +74,7 @@ def test_a_second_run_keeps_what_the_demo_did_not_make(tmp_path: Path) -> None:
 
     make_project(tmp_path, SMALL)
 
-    assert ["mine"] * 3 == [path.read_text() for path in own]
+    assert [path.read_text() for path in own] == ["mine"] * 3
     assert "guarded" not in Git(work.repository).run("branch")
 
 
@@ -86,7 +86,7 @@ def test_a_directory_that_is_not_the_demos_is_left_alone(tmp_path: Path) -> None
     with pytest.raises(DemoError, match=r"repo/setup\.cfg is there, and the demo did not make it"):
         make_project(tmp_path, SMALL)
 
-    assert "mine" == (tmp_path / "repo" / "setup.cfg").read_text()
+    assert (tmp_path / "repo" / "setup.cfg").read_text() == "mine"
 
 
 def test_a_repository_with_other_peoples_commits_is_left_alone(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_git_never_works_on_a_repository_around_it(tmp_path: Path) -> None:
     with pytest.raises(DemoError, match="not a git repository"):
         Git(inner).checkout("other", "main")
 
-    assert "main" == users.run("branch", "--show-current").strip()
+    assert users.run("branch", "--show-current").strip() == "main"
 
 
 def test_a_run_that_was_cut_short_is_no_obstacle(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_modules_that_are_missing_or_broken_are_left_out(tmp_path: Path) -> None
     (tmp_path / "broken.py").write_text("x = \n")
     (tmp_path / "latin.py").write_bytes(b"# \xe9\n")
 
-    assert ["good"] == list(read_modules(["good", "broken", "latin", "missing"], tmp_path))
+    assert list(read_modules(["good", "broken", "latin", "missing"], tmp_path)) == ["good"]
 
 
 def test_a_python_without_sources_is_one_line(tmp_path: Path) -> None:
@@ -198,6 +198,6 @@ def test_a_python_without_sources_is_one_line(tmp_path: Path) -> None:
 
 def test_another_module_stands_in_for_a_missing_one() -> None:
     """First those that nobody else wants; at need one serves several."""
-    assert ["a", "x", "y"] == assign(["a", "b", "c"], ["a", "x", "y"])
-    assert ["a", "x", "x"] == assign(["a", "b", "c"], ["a", "x"])
-    assert ["a", "a", "a"] == assign(["a", "b", "c"], ["a"])
+    assert assign(["a", "b", "c"], ["a", "x", "y"]) == ["a", "x", "y"]
+    assert assign(["a", "b", "c"], ["a", "x"]) == ["a", "x", "x"]
+    assert assign(["a", "b", "c"], ["a"]) == ["a", "a", "a"]

@@ -84,7 +84,7 @@ def test_no_tool_fixes_an_undefined_name(opened: Opened) -> None:
     before = path.read_text()
 
     assert [before] == texts(shell, path, tools.UNDEFINED.fix(0, "F821"))
-    assert ["F821"] == [found["rule"] for found in shell.find([tools.UNDEFINED], [FILE])]
+    assert [found["rule"] for found in shell.find([tools.UNDEFINED], [FILE])] == ["F821"]
 
 
 def test_different_attempts_leave_the_long_line(opened: Opened) -> None:
@@ -93,7 +93,7 @@ def test_different_attempts_leave_the_long_line(opened: Opened) -> None:
 
     after = texts(shell, path, *(tools.TOO_LONG.fix(attempt, "E501") for attempt in range(3)))
 
-    assert ["E501"] == [found["rule"] for found in shell.find([tools.TOO_LONG], [FILE])]
+    assert [found["rule"] for found in shell.find([tools.TOO_LONG], [FILE])] == ["E501"]
     assert after[0] != after[1]
 
 
@@ -104,7 +104,7 @@ def test_runs_are_counted(opened: Opened) -> None:
     shell.find([tools.BLACK, tools.YAPF], [FILE])
     shell.fix(tools.BLACK.fixes[0], [FILE])
 
-    assert 3 == shell.runs
+    assert shell.runs == 3
 
 
 def test_settings_of_the_user_do_not_matter(opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_check_that_fails_is_not_a_check_that_passes(opened: Opened, check: to
         shell.find([check], [FILE])
 
     assert str(failed.value).startswith(f"{check.command[0]} failed on {FILE}")
-    assert 1 == len(str(failed.value).splitlines())
+    assert len(str(failed.value).splitlines()) == 1
 
 
 def test_a_fix_that_fails_is_one_line(opened: Opened) -> None:
@@ -171,7 +171,7 @@ def test_imports_go_after_the_future() -> None:
 
     lines = CATALOGUE[1].edit(base).splitlines()
 
-    assert ["from __future__ import annotations", "", "import itertools"] == lines[2:5]
+    assert lines[2:5] == ["from __future__ import annotations", "", "import itertools"]
 
 
 def test_ruff_findings() -> None:
@@ -183,15 +183,15 @@ def test_ruff_findings() -> None:
 
     found = from_ruff("ruff F401", output)
 
-    assert ["F401 lib/a.py:3:8", "syntax lib/a.py:4:1"] == [item["id"] for item in found]
+    assert [item["id"] for item in found] == ["F401 lib/a.py:3:8", "syntax lib/a.py:4:1"]
 
 
 def test_pycodestyle_findings() -> None:
     """Lines that are no findings are passed over."""
     found = from_pycodestyle("pycodestyle W291", "lib/a.py:12:5: W291 trailing whitespace\nsomething else\n")
 
-    assert [("lib/a.py", 12, "W291", "trailing whitespace")] == [
-        (item["file"], item["line"], item["rule"], item["message"]) for item in found
+    assert [(item["file"], item["line"], item["rule"], item["message"]) for item in found] == [
+        ("lib/a.py", 12, "W291", "trailing whitespace")
     ]
 
 
@@ -204,6 +204,7 @@ def test_diff_findings() -> None:
 
     found = from_diff("black", output)
 
-    assert [("black lib/a.py:2", "would reformat `--- x`"), ("black lib/a.py:10", "would add blank lines")] == [
-        (item["id"], item["message"]) for item in found
+    assert [(item["id"], item["message"]) for item in found] == [
+        ("black lib/a.py:2", "would reformat `--- x`"),
+        ("black lib/a.py:10", "would add blank lines"),
     ]
