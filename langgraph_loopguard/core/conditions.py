@@ -47,6 +47,11 @@ class Condition:
         """Whether the condition looks at the work product."""
         return False
 
+    @property
+    def steps(self) -> int:
+        """Below how many supersteps left the condition must know their number."""
+        return 0
+
     def __or__(self, other: ConditionLike) -> Condition:
         return AnyOf(_parts(AnyOf, self) + _parts(AnyOf, as_condition(other)))
 
@@ -137,6 +142,11 @@ class AnyOf(Condition):
         """See `Condition.needs_artifact`."""
         return any(condition.needs_artifact for condition in self.conditions)
 
+    @property
+    def steps(self) -> int:
+        """See `Condition.steps`."""
+        return max(condition.steps for condition in self.conditions)
+
     def __repr__(self) -> str:
         return " | ".join(f"({part!r})" if isinstance(part, AllOf) else repr(part) for part in self.conditions)
 
@@ -173,6 +183,11 @@ class AllOf(Condition):
     def needs_artifact(self) -> bool:
         """See `Condition.needs_artifact`."""
         return any(condition.needs_artifact for condition in self.conditions)
+
+    @property
+    def steps(self) -> int:
+        """See `Condition.steps`."""
+        return max(condition.steps for condition in self.conditions)
 
     def __repr__(self) -> str:
         return " & ".join(f"({part!r})" if isinstance(part, AnyOf) else repr(part) for part in self.conditions)
@@ -432,6 +447,11 @@ class StepReserve(Condition):
 
     def __post_init__(self) -> None:
         at_least("StepReserve(n)", self.n, 1)
+
+    @property
+    def steps(self) -> int:
+        """Enough rounds before the end to learn how long one is."""
+        return self.n + 200
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""

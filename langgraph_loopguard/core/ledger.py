@@ -65,7 +65,7 @@ class StepData(TypedDict, total=False):
     would_trip: dict[str, Any] | None
     """The reason, when a guard that only observes would have kept the edge shut."""
     steps_left: int | None
-    """Supersteps that LangGraph's recursion limit still allows."""
+    """Supersteps that LangGraph's recursion limit still allows; `None` while there are plenty."""
     at: float | None
     """Seconds since the epoch."""
 
@@ -174,7 +174,7 @@ class Ledger:
 
     @property
     def steps_left(self) -> int | None:
-        """Supersteps that LangGraph still allows after this one; `None` outside a graph."""
+        """Supersteps that LangGraph still allows after this one; `None` outside a graph, and while there are plenty."""
         return self.data.get("steps_left")
 
     @property
@@ -263,10 +263,9 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
     visit = event.get("visit")
     if visit is not None:
         _fold_visit(ledger, event["node"], visit, ring)
-    left = event.get("steps_left")
-    if left is not None and (event.get("cross") or event.get("trip")):
-        before = ledger.get("steps_left")
-        if before is not None and before > left:  # a rise is a new run: LangGraph's limit begins anew
+    if "steps_left" in event and (event.get("cross") or event.get("trip")):
+        left, before = event["steps_left"], ledger.get("steps_left")
+        if left is not None and before is not None and before > left:  # a rise is a new run: the limit begins anew
             ledger["stride"] = max(ledger.get("stride", 0), before - left)
         ledger["steps_left"] = left
     if event.get("came_back"):

@@ -86,6 +86,11 @@ def task_id(config: RunnableConfig) -> str | None:
     return metadata.get("langgraph_checkpoint_ns")
 
 
+def steps_left_at_least(config: RunnableConfig) -> int:
+    """Return a number of supersteps that the recursion limit leaves for certain (a resumed run may have more)."""
+    return int(config.get("recursion_limit", 0) - (config.get("metadata") or {}).get("langgraph_step", 0))
+
+
 def is_send(config: RunnableConfig) -> bool:
     """Whether the present task was made by a `Send`, so that its input is the `Send`'s argument and not the state."""
     return PUSH_TRIGGER in ((config.get("metadata") or {}).get("langgraph_triggers") or ())

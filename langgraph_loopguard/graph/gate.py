@@ -77,20 +77,21 @@ def pass_gate(
         Indexes of the destinations that must not be entered.
     """
     task = _pregel.task_id(config)
+    near = task is not None and _pregel.steps_left_at_least(config) <= max(guard.condition.steps for guard in guards)
+    keys = (LEDGERS, STEPS) if near else (LEDGERS,)
     note = _pregel.left(config)
     if note is not None and note["task"] != task:
         note = None
     if note is not None:
         # The visit counts once: a second gate of the same task finds that the first has written already.
-        found = _pregel.read(config, (LEDGERS, STEPS), fresh=note["counted"])
+        found = _pregel.read(config, keys, fresh=note["counted"])
         visit = {**note["entry"], "visits": {}} if note["counted"] else note["entry"]
     else:
-        found = _pregel.read(config, (LEDGERS, HISTORY, STEPS), fresh=True)
+        found = _pregel.read(config, (*keys, HISTORY), fresh=True)
         visit = _own_visit(found.get(HISTORY), task) if task is not None else None
     before: Ledgers | None = found.get(LEDGERS)
     ledgers: Ledgers = dict(before) if before else {}
-    steps_left = found.get(STEPS) if task is not None else None
-    judge = _Judge(source, visit, task, config, steps_left)
+    judge = _Judge(source, visit, found.get(STEPS))
     events: list[dict[str, Any]] = []
     held: dict[str, list[Send]] = {}
     denied: set[int] = set()
@@ -186,8 +187,6 @@ class _Judge:
 
     source: str
     visit: Mapping[str, Any] | None
-    task: str | None
-    config: RunnableConfig
     steps_left: int | None
 
     def judge(
@@ -236,7 +235,7 @@ class _Judge:
     def _trip(self, guard: LoopGuard, crossing: _Crossing, reason: Reason) -> dict[str, Any]:
         key = None if isinstance(crossing.key, _BrokenKey) else to_jsonable(crossing.key)
         found = reason.to_json()
-        if guard.per == "thread" and reason.kind == "exhausted":
+        if guard.per == "thread" and reason.kind == "exhausted" and "StepReserve" not in reason.condition:
             found["message"] += " (counted over all inputs of the thread)"
         return {
             "source": self.source,
