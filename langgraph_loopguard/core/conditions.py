@@ -12,7 +12,7 @@ from inspect import iscoroutinefunction
 from typing import Any, Union
 
 from langgraph_loopguard.core.jsonable import to_jsonable
-from langgraph_loopguard.core.ledger import ARTIFACT_MEMORY, Ledger, alike, repeats
+from langgraph_loopguard.core.ledger import Ledger, alike, repeats
 from langgraph_loopguard.core.verdict import PROCEED, Reason, Verdict, trip
 
 ConditionLike = Union["Condition", Callable[[Ledger], Any]]
@@ -379,8 +379,8 @@ class RevisitedArtifact(Condition):
         return trip(
             self.name,
             "stalled",
-            threshold=ARTIFACT_MEMORY,
-            observed=ago,
+            threshold=0,
+            observed=1,
             message=f"the attempt brings back the work product of {ago + 1} versions ago",
             evidence=({"artifacts": list(ledger.data["artifact"]["seen"][-(ago + 2) :])},),
         )

@@ -298,6 +298,7 @@ def _cross(ledger: dict[str, Any], source: str, targets: Collection[str], ring: 
             cycles += 1
         # A walk may come round to an edge by ways that no guard sees; the edge itself has seen it.
         if count - 1 > cycles:
+            crossed.add("")
             cycles = count - 1
     ledger["handoffs"] = handoffs
     ledger["cycles"] = cycles
@@ -340,17 +341,20 @@ def _fold_artifact(
     before: Mapping[str, Any] | None, node: str, artifact: str, wrote: bool, ring: Ring
 ) -> dict[str, Any]:
     if before is None:
-        by = [node] if wrote else []
-        return {"seen": [artifact], "unchanged": 0, "revisited": None, "by": by}
+        return {"seen": [artifact], "unchanged": 0, "revisited": None, "by": [], "wrote": [node] if wrote else []}
     seen: list[str] = before["seen"]
     changed = artifact != seen[-1]
-    by = before["by"]
-    if (changed or wrote) and node not in by:
+    by, writers = before["by"], before["wrote"]
+    if wrote and node not in writers:
+        writers = sorted([*writers, node])
+    if changed and node not in by:
         by = sorted([*by, node])
     if not changed:
-        # An attempt is a visit of a node that makes the work product; until one has shown itself, any but the first.
-        attempt = node in by if by else node != ring.nodes[0]
-        return {**before, "by": by, "unchanged": before["unchanged"] + attempt}
+        # An attempt is a visit of a node that makes the work product: one that has changed it; until then one that has
+        # written it; until then any but the first.
+        makers = by or writers
+        attempt = node in makers if makers else node != ring.nodes[0]
+        return {**before, "by": by, "wrote": writers, "unchanged": before["unchanged"] + attempt}
     revisited = None
     if artifact in seen:
         revisited = len(seen) - 1 - max(i for i, one in enumerate(seen) if one == artifact)
@@ -359,6 +363,7 @@ def _fold_artifact(
         "unchanged": 0,
         "revisited": revisited,
         "by": by,
+        "wrote": writers,
     }
 
 

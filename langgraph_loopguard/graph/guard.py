@@ -49,7 +49,7 @@ Preset = Literal["strict", "progress"]
 
 PRESETS: dict[str, tuple[Condition, ...]] = {
     "strict": (StepReserve(),),
-    "progress": (StepReserve(), UnchangedArtifact(), RepeatedPayload(), Oscillation()),
+    "progress": (StepReserve(), UnchangedArtifact(), RepeatedPayload(), Oscillation(laps=3)),
 }
 
 LARGEST = 2**63

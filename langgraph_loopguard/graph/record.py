@@ -40,8 +40,8 @@ def build_escalation(
     place = f"{thread}|{_pregel.task_id(config)}|{guard.name}|{scope}"
     trip = ledger.data["tripped"] or {}
     entries = _entries(guard, scope, flatten(history)[int(ledger.data.get("history_from", 0)) :])
-    seen_making = ledger.data.get("artifact", {}).get("by") if guard.artifact is not None else None
-    makers = seen_making or guard.nodes[1:]
+    artifact = ledger.data.get("artifact", {}) if guard.artifact is not None else {}
+    makers = artifact.get("by") or artifact.get("wrote") or guard.nodes[1:]
     reviews, fixes = _emissions(guard, entries, makers)
     findings = _findings(guard, entries, makers)
     reason: dict[str, Any] = trip["reason"]
