@@ -54,13 +54,21 @@ def postgres_server(binaries: Path) -> Iterator[str]:
         if prefix:
             user = pwd.getpwnam(prefix[1].split("=")[1])
             os.chown(folder, user.pw_uid, user.pw_gid)
-        port = _free_port()
+        log = Path(folder) / "log"
         run = {"check": True, "stdout": subprocess.DEVNULL, "cwd": "/", "env": {**os.environ, "LC_ALL": "C"}}
         subprocess.run([*prefix, binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N"], **run)
-        options = f"-p {port} -k {folder} -h 127.0.0.1 -F -c max_connections=200"
-        control = [*prefix, binaries / "pg_ctl", "-D", data, "-w", "-l", Path(folder) / "log"]
-        subprocess.run([*control, "-o", options, "start"], **run)
+        control = [*prefix, binaries / "pg_ctl", "-D", data, "-w"]
+        port = _free_port()
+        # TCP alone: the path of a socket may have 107 bytes, and temporary folders can be longer.
+        options = f"-p {port} -h 127.0.0.1 -F -c unix_socket_directories= -c max_connections=200"
         try:
+            try:
+                subprocess.run([*control, "-l", log, "-o", options, "start"], **run)
+            except subprocess.CalledProcessError as error:
+                msg = f"PostgreSQL did not start on port {port}: {log.read_text() if log.exists() else 'no log'}"
+                raise RuntimeError(msg) from error
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
         finally:
-            subprocess.run([*control, "-m", "immediate", "stop"], **run)
+            # A start that was too slow for pg_ctl leaves a server behind, too.
+            if (data / "postmaster.pid").exists():
+                subprocess.run([*control, "-m", "immediate", "stop"], **run)
