@@ -17,6 +17,11 @@ Kind = Literal["exhausted", "stalled", "invalid", "broken"]
 """
 
 
+def _words(value: Any) -> str:
+    shown = to_jsonable(value)
+    return shown if isinstance(shown, str) else str(shown)
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a condition tripped, in one piece that a person and a program can read.
@@ -40,12 +45,12 @@ class Reason:
     def to_json(self) -> dict[str, Any]:
         """Return the reason as plain JSON, whatever a condition of the user's own has put into it."""
         return {
-            "condition": str(self.condition),
-            "kind": self.kind,
+            "condition": _words(self.condition),
+            "kind": _words(self.kind),
             "threshold": to_jsonable(self.threshold),
             "observed": to_jsonable(self.observed),
-            "message": to_jsonable(str(self.message)),
-            "evidence": [to_jsonable(item) for item in self.evidence],
+            "message": _words(self.message),
+            "evidence": [to_jsonable(item) for item in self.evidence or ()],
         }
 
     @classmethod
