@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.services import postgres_binaries, postgres_server
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", parent=settings.get_profile("default"), max_examples=300)
+settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("ci", parent=settings.get_profile("default"), max_examples=600)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 _numbers = itertools.count(1)
