@@ -107,8 +107,10 @@ class Ring:
 
     def laps(self, source: str, target: str) -> bool:
         """Whether the crossing `source -> target` begins or completes a cycle."""
-        i, j = self.nodes.index(source), self.nodes.index(target)
-        return i == 0 or 0 < j <= i
+        first = self.nodes[0]
+        if source == first or target == first:
+            return source == first
+        return self.nodes.index(target) <= self.nodes.index(source)
 
     def after(self, node: str) -> str:
         """The next node of the ring."""
@@ -310,10 +312,9 @@ def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], rin
     count, moved, window = (1, [], []) if node is None else (node["visits"] + 1, node["moved"], node["window"])
     keys: Mapping[str, Any] = visit["keys"]
     unmoved = visit.get("unmoved", ())
-    if len(unmoved) < len(keys) and not all(key in moved or key in unmoved for key in keys):
-        # A node that returns the whole state wrote only what it moves: what it never moved is somebody else's.
-        new = sorted(key for key in keys if key not in unmoved and key not in moved)
-        moved = [*moved, *new][-MOVED_MEMORY:]
+    # A node that returns the whole state wrote only what it moves: what it never moved is somebody else's.
+    if fresh := [key for key in keys if key not in moved and key not in unmoved]:
+        moved = [*moved, *sorted(fresh)][-MOVED_MEMORY:]
     if unmoved:
         keys = {key: value for key, value in keys.items() if key not in unmoved or key in moved} or keys
     entry = {"n": count, "cycle": ledger.get("cycles", 0), "keys": keys}

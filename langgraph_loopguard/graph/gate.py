@@ -77,7 +77,7 @@ def pass_gate(
         Indexes of the destinations that must not be entered.
     """
     task = _pregel.task_id(config)
-    near = task is not None and _pregel.steps_left_at_least(config) <= max(guard.condition.steps for guard in guards)
+    near = task is not None and _pregel.steps_left_at_least(config) <= max([guard.steps for guard in guards])
     keys = (LEDGERS, STEPS) if near else (LEDGERS,)
     note = _pregel.left(config)
     if note is not None and note["task"] != task:

@@ -95,6 +95,10 @@ class LoopGuard:
     ring: Ring = field(init=False)
     stamp: dict[str, Any] = field(init=False, hash=False, compare=False)
     """What every event of this guard carries, so that the channel can fold it."""
+    steps: int = field(init=False)
+    """Below how many supersteps left the condition must know their number."""
+    by_emission: bool = field(init=False)
+    """Without `artifact=`, what the second node writes stands for the work product that a condition looks at."""
 
     def __init__(
         self,
@@ -160,6 +164,8 @@ class LoopGuard:
             "condition": condition,
             "ring": Ring(nodes, max(condition.memory, DEFAULT_WINDOW)),
         }
+        values["steps"] = condition.steps
+        values["by_emission"] = artifact is None and condition.needs_artifact
         values["stamp"] = {"guard": name, "ring": list(nodes), "window": values["ring"].window}
         for attribute, value in values.items():
             object.__setattr__(self, attribute, value)
@@ -309,7 +315,7 @@ class LoopGuard:
             visit["unmoved"] = [key for key in keys if key in unmoved]
         if artifact is not None:
             visit["artifact"] = self.fingerprinter.fingerprint(artifact)
-        elif self.artifact is None and self.condition.needs_artifact and keys and node == self.nodes[1]:
+        elif self.by_emission and keys and node == self.nodes[1]:
             visit["artifact"] = self.fingerprinter.fingerprint(keys)
         if measure is not None:
             visit["measure"] = read_measure(measure)
