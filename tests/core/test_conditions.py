@@ -1,7 +1,5 @@
 """Each condition fires on what it is for, leaves honest work alone, and refuses settings that make no sense."""
 
-# ruff: noqa: SIM300 - what is expected stands first
-
 from __future__ import annotations
 
 import dataclasses

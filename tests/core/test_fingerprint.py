@@ -1,7 +1,5 @@
 """What counts for a fingerprint, and what does not."""
 
-# ruff: noqa: SIM300 - what is expected stands first
-
 from __future__ import annotations
 
 import dataclasses
@@ -45,6 +43,14 @@ class Level(IntEnum):
 
 
 class Word(str):
+    pass
+
+
+class Count(int):
+    pass
+
+
+class Ratio(float):
     pass
 
 
@@ -127,6 +133,8 @@ def test_a_whole_float_is_its_integer(number: int) -> None:
         (1, Level.LOW),
         ("red", Colour.RED),
         ("red", Word("red")),
+        (2, Count(2)),
+        (0.5, Ratio(0.5)),
         ("red", UserString("red").data),
         (b"ab", bytearray(b"ab")),
         (b"ab", memoryview(b"ab")),

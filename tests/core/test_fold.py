@@ -1,7 +1,5 @@
 """The fold: a pure function from a ledger and one superstep's events to the next ledger, in plain JSON."""
 
-# ruff: noqa: SIM300 - what is expected stands first
-
 from __future__ import annotations
 
 import copy
@@ -532,6 +530,12 @@ def test_a_ledger_with_little_in_it_goes_on() -> None:
     old = {"v": 1, "cycles": 2, "of_a_later_version": [1]}
     ledger = fold(old, [step("a", "b", keys={"k": "f"})], PAIR)
     assert (3, [1]) == (Ledger(ledger).cycles, ledger["of_a_later_version"])
+
+
+def test_an_event_of_a_later_version_is_passed_over() -> None:
+    """A thread that went back to an older release goes on."""
+    ledger = supersteps([step("a", "b")])
+    assert ledger == fold(ledger, [{"event": "of a later version"}], PAIR)
 
 
 def test_an_empty_ledger_says_so() -> None:

@@ -1,7 +1,5 @@
 """Anything becomes plain JSON that every saver keeps, and nothing that is text loses a byte."""
 
-# ruff: noqa: SIM300 - what is expected stands first
-
 from __future__ import annotations
 
 import dataclasses
@@ -34,6 +32,18 @@ class Colour(Enum):
 
 class Name(str, Enum):
     FIRST = "first"
+
+
+class Word(str):
+    pass
+
+
+class Count(int):
+    pass
+
+
+class Ratio(float):
+    pass
 
 
 @dataclasses.dataclass
@@ -148,6 +158,11 @@ EXPECTED: list[tuple[Any, Any]] = [
     (b"\xff\x00", {"base64": "/wA="}),
     (Colour.RED, "red"),
     (Name.FIRST, "first"),
+    (Word("w\ud800"), "w\\ud800"),
+    (Count(2), 2),
+    (Count(2**64), "18446744073709551616"),
+    (Ratio(0.5), 0.5),
+    (Ratio("inf"), "inf"),
     (date(2026, 1, 2), "2026-01-02"),
     (datetime(2026, 1, 2, tzinfo=timezone.utc), "2026-01-02T00:00:00+00:00"),
     (timedelta(minutes=2), 120.0),
