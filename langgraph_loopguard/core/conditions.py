@@ -126,6 +126,8 @@ class AnyOf(Condition):
         warned = PROCEED
         for condition in self.conditions:
             verdict = condition.check(ledger)
+            if verdict is PROCEED:
+                continue
             if verdict.tripped:
                 return verdict
             if verdict.warned and not warned.warned:
@@ -232,15 +234,15 @@ class MaxCycles(Condition):
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
-        limit = self.n + int(ledger.granted("cycles"))
-        if ledger.cycles <= limit:
+        limit, cycles = self.n + int(ledger.granted("cycles")), ledger.cycles
+        if cycles <= limit:
             return PROCEED
         return trip(
             self.name,
             "exhausted",
             threshold=limit,
-            observed=ledger.cycles,
-            message=f"cycle {ledger.cycles} was asked for, the cap is {limit}",
+            observed=cycles,
+            message=f"cycle {cycles} was asked for, the cap is {limit}",
             evidence=({"visits": ledger.visits},),
         )
 

@@ -140,7 +140,8 @@ class Ledger:
     @property
     def cycles(self) -> int:
         """Crossings of the loop's first edge."""
-        return int(self.data.get("cycles", 0))
+        found: int = self.data.get("cycles", 0)
+        return found
 
     @property
     def handoffs(self) -> dict[str, int]:
@@ -222,7 +223,8 @@ class Ledger:
 
     def granted(self, what: str) -> float:
         """What decisions have added to a budget: `"cycles"`, `"tokens"` or `"seconds"`."""
-        return float(self.data.get("granted", {}).get(what, 0))
+        granted = self.data.get("granted")
+        return float(granted.get(what, 0)) if granted else 0
 
     def window(self, node: str) -> list[dict[str, Any]]:
         """The last emissions of a node, oldest first: `n` (its visit), `cycle`, `keys` (fingerprints)."""
