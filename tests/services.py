@@ -56,7 +56,9 @@ def postgres_server(binaries: Path) -> Iterator[str]:
             os.chown(folder, user.pw_uid, user.pw_gid)
         log = Path(folder) / "log"
         run = {"check": True, "stdout": subprocess.DEVNULL, "cwd": "/", "env": {**os.environ, "LC_ALL": "C"}}
-        subprocess.run([*prefix, binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N"], **run)
+        subprocess.run(
+            [*prefix, binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8"], **run
+        )
         control = [*prefix, binaries / "pg_ctl", "-D", data, "-w"]
         port = _free_port()
         # TCP alone: the path of a socket may have 107 bytes, and temporary folders can be longer.
