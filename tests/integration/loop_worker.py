@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from langgraph.graph import START, StateGraph
@@ -31,14 +31,11 @@ class State(TypedDict, total=False):
 
 @contextmanager
 def saver(url: str) -> Iterator[Any]:
-    """A checkpointer by URL: a PostgreSQL URL, or the path of an SQLite file."""
+    """A checkpointer by URL: that of a PostgreSQL database with its tables, or the path of an SQLite file."""
     if url.startswith("postgresql:"):
         from langgraph.checkpoint.postgres import PostgresSaver
-        from psycopg.errors import UniqueViolation
 
         with PostgresSaver.from_conn_string(url) as opened:
-            with suppress(UniqueViolation):  # two processes that set up at once: one of them has done it
-                opened.setup()
             yield opened
     else:
         from langgraph.checkpoint.sqlite import SqliteSaver

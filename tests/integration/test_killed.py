@@ -68,6 +68,12 @@ def check(url: str, thread: str, log: Path) -> None:
     assert len(snapshot.interrupts) == 1
 
 
+def make_tables(url: str) -> None:
+    """Set the saver's tables up, once: it cannot be done twice at the same moment."""
+    with saver(url) as checkpointer:
+        checkpointer.setup()
+
+
 def kill_and_go_on(url_of: Callable[[int], str], folder: Path, times: int) -> None:
     """Do it for a number of threads, two at a time."""
 
@@ -96,6 +102,7 @@ def test_killed_a_hundred_times_on_sqlite(tmp_path: Path) -> None:
 @pytest.mark.postgres
 def test_killed_on_postgres(tmp_path: Path, fresh_postgres_url: str) -> None:
     """A few kills on PostgreSQL, all threads in one database."""
+    make_tables(fresh_postgres_url)
     kill_and_go_on(lambda number: fresh_postgres_url, tmp_path, SHORT)
 
 
@@ -103,4 +110,5 @@ def test_killed_on_postgres(tmp_path: Path, fresh_postgres_url: str) -> None:
 @pytest.mark.postgres
 def test_killed_a_hundred_times_on_postgres(tmp_path: Path, fresh_postgres_url: str) -> None:
     """A hundred kills on PostgreSQL, all threads in one database."""
+    make_tables(fresh_postgres_url)
     kill_and_go_on(lambda number: fresh_postgres_url, tmp_path, FULL)
