@@ -271,7 +271,8 @@ class LoopGuard:
             extra_seconds: Seconds that a retry adds to the budget.
 
         Returns:
-            The new ledger; after a retry its windows are empty.
+            The new ledger; after a retry its windows are empty, and the handoff that was refused counts as made: go on
+            with the node that it leads to.
 
         Raises:
             ValueError: The ledger has not tripped, or the action is unknown.
