@@ -1,8 +1,10 @@
 """The loop inside one agent: `guard_compiled` on the edge between the model of `create_agent` and its tools.
 
 A trip answers the open tool calls, so that the thread can go on with a new question: chat models refuse a history with
-tool calls that nobody has answered. (With an `after_model` middleware the way to the tools leaves from that node: name it
-instead of `model`. The error for a pair without an edge lists the edges.)
+tool calls that nobody has answered.
+
+With an `after_model` middleware the way to the tools leaves from that node: name it instead of `model`. The error for a
+pair without an edge lists the edges.
 """
 
 from itertools import count
