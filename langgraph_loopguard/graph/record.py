@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -19,6 +20,9 @@ from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import flatten
 from langgraph_loopguard.graph.guard import LoopGuard, scope_name
 from langgraph_loopguard.graph.models import Escalation, Outcome
+
+PATCH = re.compile(r"^--- .*\n\+\+\+ .*\n@@ -\d+(,\d+)? \+\d+(,\d+)? @@", re.MULTILINE)
+"""How a unified diff begins."""
 
 DIFF_WORK = 20_000_000
 """Pairs of lines that a diff may compare; a larger change is shown as one whole replacement."""
@@ -42,6 +46,8 @@ def build_escalation(
     entries = _entries(guard, scope, flatten(history)[int(ledger.data.get("history_from", 0)) :])
     artifact = ledger.data.get("artifact", {}) if guard.artifact is not None else {}
     makers = artifact.get("by") or artifact.get("wrote") or guard.nodes[1:]
+    if set(makers) == set(guard.nodes):  # all of them write it (a log, the messages): the first one reviews
+        makers = guard.nodes[1:]
     reviews, fixes = _emissions(guard, entries, makers)
     findings = _findings(guard, entries, makers)
     reason: dict[str, Any] = trip["reason"]
@@ -152,7 +158,8 @@ def _diff(guard: LoopGuard, entries: Sequence[dict[str, Any]], makers: Sequence[
 
 
 def _is_patch(text: str) -> bool:
-    return text.startswith(("diff --git ", "--- ")) or ("\n+++ " in text and "\n@@ " in text)
+    """Whether a text is a patch: a git header, or a pair of file names with a hunk under it."""
+    return text.startswith("diff --git ") or PATCH.search(text) is not None
 
 
 def _as_text(artifact: Any) -> str:
@@ -160,7 +167,7 @@ def _as_text(artifact: Any) -> str:
 
 
 def _unified(old: tuple[str, str], new: tuple[str, str]) -> str:
-    a, b = old[1].splitlines(keepends=True), new[1].splitlines(keepends=True)
+    a, b = _lines(old[1]), _lines(new[1])
     if a == b:
         return f"--- {old[0]}\n+++ {new[0]}\n(no change)\n"
     if len(a) * len(b) > DIFF_WORK:
@@ -169,6 +176,11 @@ def _unified(old: tuple[str, str], new: tuple[str, str]) -> str:
     else:
         lines = list(difflib.unified_diff(a, b, old[0], new[0]))
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line feeds only, as `patch` and git do: a form feed or a lone carriage return is part of its line."""
+    return [line for line in re.split(r"(?<=\n)", text) if line]
 
 
 def _findings(guard: LoopGuard, entries: Sequence[dict[str, Any]], makers: Sequence[str]) -> list[Any]:
