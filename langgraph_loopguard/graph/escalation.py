@@ -12,6 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import set_config_context
 from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.constants import END
 from langgraph.types import Command, Overwrite, Send, interrupt
@@ -49,7 +50,11 @@ class _GuardNode(Runnable[Any, Any]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """The same as `invoke`: there is nothing to wait for."""
-        return self.invoke(input, config, **kwargs)
+        if config is None:
+            return self.invoke(input, config, **kwargs)
+        # Before Python 3.11 a task has no context of its own, and `interrupt` would find no config.
+        with set_config_context(config) as context:
+            return context.run(self.invoke, input, config, **kwargs)
 
 
 class EscalationNode(_GuardNode):
