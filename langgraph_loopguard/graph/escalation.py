@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -18,6 +18,7 @@ from langgraph.constants import END
 from langgraph.types import Command, Overwrite, Send, interrupt
 
 from langgraph_loopguard.core.errors import EscalationError
+from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import ESCALATION, ESCALATIONS, HELD, HISTORY, LEDGERS
@@ -152,7 +153,7 @@ def decide(
     guidance is the answer to the tool calls, and the agent goes on: a chat model takes no other message there. All
     else ends the loop.
     """
-    decided = {**record, "decision": decision.model_dump(mode="json")}
+    decided = {**record, "decision": to_jsonable(decision.model_dump())}
     event = {
         **guard.stamp,
         "scope": scope,
@@ -206,11 +207,19 @@ def _guidance(shape: Shape, guidance: str | None) -> dict[str, Any]:
     if not guidance:
         return {}
     out: dict[str, Any] = {}
-    if isinstance(shape.channels.get(MESSAGES), (BinaryOperatorAggregate, DeltaChannel)):
-        out[MESSAGES] = [HumanMessage(guidance)]
+    messages = shape.channels.get(MESSAGES)
+    if isinstance(messages, (BinaryOperatorAggregate, DeltaChannel)):
+        out[MESSAGES] = [guidance if _items(messages.ValueType) is str else HumanMessage(guidance)]
     if "guidance" in shape.keys:
-        out["guidance"] = guidance
+        out["guidance"] = guidance if _items(shape.channels["guidance"].ValueType) is None else [guidance]
     return out
+
+
+def _items(typ: Any) -> Any:
+    """Return what a list of this type holds, `object` when it does not say; `None` when the type is no list."""
+    if get_origin(typ) is Annotated:
+        return _items(get_args(typ)[0])
+    return next(iter(get_args(typ)), object) if list in (typ, get_origin(typ)) else None
 
 
 def _answer_tool_calls(shape: Shape, config: RunnableConfig, text: str) -> dict[str, Any]:

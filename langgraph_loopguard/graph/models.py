@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 SCHEMA_VERSION = 1
 """Version of the shapes of `Escalation` and `Decision`."""
@@ -69,8 +69,8 @@ class Decision(BaseModel):
     artifact: Any = Field(default=None, description="edit: the work product as it shall be")
     guidance: str | None = Field(default=None, description="retry: what the nodes shall take into account")
     extra_cycles: int = Field(default=0, ge=0, le=1_000_000, description="retry: cycles added to the cap")
-    extra_tokens: int = Field(default=0, ge=0, description="retry: tokens added to the budget")
-    extra_seconds: float = Field(default=0, ge=0, allow_inf_nan=False, description="retry: seconds added to the budget")
+    extra_tokens: int = Field(default=0, ge=0, le=10**15, description="retry: tokens added to the budget")
+    extra_seconds: float = Field(default=0, ge=0, le=10**9, description="retry: seconds added to the budget")
     decided_by: str | None = None
     note: str | None = None
     escalation_id: str | None = Field(
@@ -79,7 +79,15 @@ class Decision(BaseModel):
         description="the escalation that is answered; another one is refused",
     )
     decided_at: str | None = None
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+
+    @field_validator("fix", "extra_cycles", "extra_tokens", "extra_seconds", "schema_version", mode="before")
+    @classmethod
+    def _no_bool(cls, value: Any) -> Any:
+        if isinstance(value, bool):  # pydantic would take True for 1
+            msg = f"must be a number, got {value!r}"
+            raise ValueError(msg)
+        return value
 
     @model_validator(mode="after")
     def _fits_action(self) -> Decision:
