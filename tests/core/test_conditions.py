@@ -166,7 +166,8 @@ HANDED_OVER: set[str] = set()
 HONEST: dict[str, tuple[Any, list[Emission]]] = {
     "MaxCycles": (MaxCycles(), pair(3)),
     "RepeatedPayload": (RepeatedPayload(), [*pair(20), *of_a("x", "y", "x")]),
-    "RepeatedPayload, far apart": (RepeatedPayload(), of_a("x", "x", *range(8), "x", *range(8), "x")),
+    "RepeatedPayload, far apart": (RepeatedPayload(), of_a("x", 1, 2, 3, "x", 4, 5, 6, "x")),
+    "RepeatedPayload, five far apart": (RepeatedPayload(5), of_a("x", 1, "x", 2, 3, "x", 4, "x", 5, 6, "x")),
     "RepeatedPayload, other node": (RepeatedPayload(node="b"), of_a(*"xxxxxx")),
     "RepeatedPayload, batch": (RepeatedPayload(), of_a(*[{"read": f"{n}.py", "out": "ok"} for n in range(20)])),
     "RepeatedPayload, pages": (RepeatedPayload(), of_a(*[{"page": n, "out": "same"} for n in range(20)])),
@@ -267,9 +268,40 @@ def test_without_an_artifact_the_second_node_writes_the_work_product() -> None:
     assert None is stopped(UnchangedArtifact(), stream, artifact="patch")
 
 
+def test_revisits_are_found_without_an_artifact() -> None:
+    """The second node's own writes are the work product here as well; the reason shows the versions in between."""
+    found = stopped(RevisitedArtifact(), [("b", text, {}) for text in ("p", "q", "r", "p")])
+    assert found is not None
+    number, reason = found
+    assert (4, 0, 1, "the attempt brings back the work product of 3 versions ago") == (
+        number,
+        reason.threshold,
+        reason.observed,
+        reason.message,
+    )
+    versions = reason.evidence[0]["artifacts"]
+    assert (4, versions[0]) == (len(versions), versions[-1])
+
+
+def test_one_is_singular() -> None:
+    """A person reads these."""
+    same: list[Emission] = [("b", "f", {"artifact": "p"})] * 2
+    found = [stopped(Oscillation(), of_a("x", "x")), stopped(UnchangedArtifact(1), same)]
+    assert ["a repeats a cycle of 1 emission, 2 times over", "the last 1 attempt changed nothing"] == [
+        reason.message for _, reason in filter(None, found)
+    ]
+
+
+@pytest.mark.parametrize("condition", [*[FIRES[name][0] for name in FIRES], StepReserve()], ids=repr)
+def test_nothing_has_happened_yet(condition: Condition) -> None:
+    """An empty ledger trips no condition."""
+    assert PROCEED == condition.check(Ledger())
+
+
 @pytest.mark.parametrize(("spent", "tripped"), [(99, False), (100, True), (101, True)])
 def test_a_budget_is_spent_at_its_limit(spent: int, tripped: bool) -> None:
-    """Who has used up all of it has nothing left for another handoff."""
+    """Who has used up all of it has nothing left for another handoff. Less than a second is a budget, too."""
+    assert stopped(TimeBudget(0.5), [("a", "x", {"usage": {"seconds": 0.6}})]) is not None
     stream = [("a", "x", {"usage": {"total_tokens": spent, "seconds": spent}})]
     assert tripped is (stopped(TokenBudget(100), stream) is not None)
     assert tripped is (stopped(TimeBudget(100), stream) is not None)
@@ -296,6 +328,20 @@ def test_a_granted_budget_counts_on(condition: Condition, grant: dict[str, int],
     ledger, verdict = guard.observe(ledger, "a", "x2", **spend)
     assert [False, True, False, True] == [*verdicts, verdict.tripped]
     assert 15 == verdict.reason.threshold  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("condition", "memory"),
+    [(RepeatedPayload(), 8), (RepeatedPayload(5), 10), (RepeatedPayload(3, window=20), 20), (Oscillation(4, 3), 12)],
+)
+def test_a_condition_says_how_far_it_looks_back(condition: Condition, memory: int) -> None:
+    """Twice the threshold and at least eight, unless a window is given; a pattern needs all its laps."""
+    assert memory == condition.memory
+
+
+def test_a_condition_of_ones_own_needs_nothing_by_default() -> None:
+    """One emission, no work product, no look at the recursion limit."""
+    assert (1, False, 0) == (Plain().memory, Plain().needs_artifact, Plain().steps)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -391,10 +437,11 @@ class Says(Condition):
     reach: int = 1
     artifact: bool = False
     near: int = 0
+    kind: Any = "stalled"
 
     def check(self, ledger: Ledger) -> Verdict:
         if self.tripped:
-            return trip(self.word, "stalled", threshold=1, observed=2, message=self.word, evidence=({"w": self.word},))
+            return trip(self.word, self.kind, threshold=1, observed=2, message=self.word, evidence=({"w": self.word},))
         reason = Reason(self.word, "stalled", 1, 2, self.word)
         return Verdict(warned=True, reason=reason) if self.warned else PROCEED
 
@@ -411,7 +458,7 @@ class Says(Condition):
         return self.near
 
 
-YES, ALSO, NO = Says("yes"), Says("also"), Says("no", tripped=False)
+YES, ALSO, NO = Says("yes"), Says("also", kind="exhausted"), Says("no", tripped=False)
 WARNS, WARNS_TOO = Says("warns", tripped=False, warned=True), Says("warns too", tripped=False, warned=True)
 EMPTY = Ledger()
 
@@ -446,7 +493,7 @@ def test_the_first_reason_counts_for_any() -> None:
 
 
 def test_all_reasons_count_together() -> None:
-    """`&` says every reason, with each threshold, value and piece of evidence."""
+    """`&` says every reason, with each threshold, value and piece of evidence; the kind is the first one's."""
     reason = (YES & ALSO).check(EMPTY).reason
     assert Reason("yes & also", "stalled", [1, 1], [2, 2], "yes; and also", ({"w": "yes"}, {"w": "also"})) == reason
 
@@ -528,7 +575,7 @@ def test_a_function_may_return_a_verdict() -> None:
     assert ("Mine", "invalid") == (found and found[1].condition, found and found[1].kind)
 
 
-@pytest.mark.parametrize("function", [len, SAYS_X, lambda ledger: True])
+@pytest.mark.parametrize("function", [len, bool, SAYS_X, lambda ledger: True])
 def test_functions_combine_with_conditions_on_either_side(function: Any) -> None:
     """A plain function is a condition as soon as it stands beside one."""
     plain = as_condition(function)
@@ -637,6 +684,11 @@ def test_a_reason_is_plain_json_whatever_it_holds(thing: Any) -> None:
         key for key in ("condition", "kind", "message") if type(found[key]) is str
     ]
     assert found == Reason.from_json(found).to_json()
+
+
+def test_a_reason_without_evidence_is_one() -> None:
+    """None instead of an empty collection is a slip that costs nobody the run."""
+    assert [] == Reason("X", "stalled", 1, 2, "m", None).to_json()["evidence"]  # type: ignore[arg-type]
 
 
 def test_a_trip_needs_a_reason() -> None:

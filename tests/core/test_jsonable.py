@@ -72,6 +72,13 @@ class Hostile(Silent):
         raise ValueError(name)
 
 
+class Frame:
+    """Says itself what it is, as a pandas frame does."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"rows": (1,)}
+
+
 class Mute(Exception):
     def __str__(self) -> str:
         raise ValueError("no")
@@ -189,6 +196,14 @@ EXPECTED: list[tuple[Any, Any]] = [
         "['<Silent that cannot be shown: RuntimeError>']": 2,
     }),
     (int, "<class 'int'>"),
+    (Node, "<class 'tests.core.test_jsonable.Node'>"),
+    (Frame(), {"rows": [1]}),
+    (Frame, "<class 'tests.core.test_jsonable.Frame'>"),
+    ({Silent(): 1, "x": 2, Silent(): 3}, {
+        "<Silent that cannot be shown: RuntimeError>": 1,
+        "x": 2,
+        "<Silent that cannot be shown: RuntimeError>'": 3,
+    }),
 ]  # fmt: skip
 
 
@@ -255,11 +270,13 @@ def test_depth_is_bounded(wrap: Any, depth: int) -> None:
 
 
 def test_nesting_up_to_the_limit_is_kept() -> None:
-    """The limit takes nothing from a record of ordinary depth."""
+    """The limit takes nothing from a record of ordinary depth; one level more is text."""
     value: Any = "leaf"
+    cut: Any = "['leaf']"
     for _ in range(MAX_DEPTH):
-        value = [value]
+        value, cut = [value], [cut]
     assert value == to_jsonable(value)
+    assert cut == to_jsonable([value])
 
 
 @given(st.recursive(st.builds(Silent) | st.builds(Hostile) | st.builds(Mute) | st.integers(),
