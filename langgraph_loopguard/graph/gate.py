@@ -80,44 +80,54 @@ def pass_gate(
     near = task is not None and _pregel.steps_left_at_least(config) <= max([guard.steps for guard in guards])
     keys = (LEDGERS, STEPS) if near else (LEDGERS,)
     note = _pregel.left(config)
-    if note is not None and note["task"] != task:
-        note = None
-    if note is not None:
-        # The visit counts once: a second gate of the same task finds that the first has written already.
-        found = _pregel.read(config, keys, fresh=note["counted"])
-        visit = {**note["entry"], "visits": {}} if note["counted"] else note["entry"]
-    else:
+    if note is None or note["task"] != task:
         found = _pregel.read(config, (*keys, HISTORY), fresh=True)
         visit = _own_visit(found.get(HISTORY), task) if task is not None else None
+        note = new_note(task, visit)
+        last = True
+    else:
+        found = _pregel.read(config, keys, fresh=False)
     before: Ledgers | None = found.get(LEDGERS)
-    ledgers: Ledgers = dict(before) if before else {}
-    judge = _Judge(source, visit, found.get(STEPS))
-    events: list[dict[str, Any]] = []
-    held: dict[str, list[Send]] = {}
+    events: list[dict[str, Any]] = note["events"]
+    after: dict[tuple[str, str], dict[str, Any]] = note["after"]
     denied: set[int] = set()
     for guard in guards:
-        scopes = dict(ledgers.get(guard.name, ()))
-        for crossing in _crossings(guard, source, destinations, view, visit):
-            if not crossing.targets and not last:
+        # The visit counts once, whichever of the node's gates comes to write it.
+        counted = guard.name in note["counted"]
+        visit = note["entry"]["visits"].get(guard.name) if note["entry"] is not None else None
+        judge = _Judge(guard, source, visit, counted, found.get(STEPS))
+        scopes = (before or {}).get(guard.name) or {}
+        for crossing in _crossings(guard, source, destinations, view, note["entry"]):
+            if not crossing.targets and (not last or counted or visit is None):
                 continue
-            event, after, shut = judge.judge(guard, crossing, scopes.get(crossing.scope))
-            if event is None:
-                continue
+            prior = [e for e in events if e["guard"] == guard.name and e["scope"] == crossing.scope]
+            event, ledger, shut = judge.judge(crossing, scopes.get(crossing.scope), prior)
             events.append(event)
-            scopes[crossing.scope] = after
+            after[guard.name, crossing.scope] = ledger
+            note["counted"].add(guard.name)
             if shut:
                 denied.update(crossing.indexes)
                 sends = [d for i in crossing.indexes if isinstance(d := destinations[i], Send)]
                 if sends and "trip" in event:
-                    held[held_name(guard.name, crossing.scope)] = sends
-        ledgers[guard.name] = scopes
-    if events:
-        if note is not None:
-            note["counted"] = True
-        _pregel.write(config, [(LEDGERS, Events(events, before, ledgers))])
-    if held:
-        _pregel.write(config, [(HELD, held)])
+                    note["held"][held_name(guard.name, crossing.scope)] = sends
+    if last and events:
+        # One write per channel and task: a second one would turn the node's entry in the `updates` stream into a list.
+        _pregel.write(config, [(LEDGERS, Events(events, before, _merged(before, after)))])
+    if last and note["held"]:
+        _pregel.write(config, [(HELD, note["held"])])
     return frozenset(denied)
+
+
+def new_note(task: str | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the gates of one task share: the visit's history entry, and what they have judged so far."""
+    return {"task": task, "entry": entry, "counted": set(), "events": [], "after": {}, "held": {}}
+
+
+def _merged(before: Ledgers | None, after: Mapping[tuple[str, str], dict[str, Any]]) -> Ledgers:
+    out: Ledgers = dict(before) if before else {}
+    for (guard, scope), ledger in after.items():
+        out[guard] = {**out.get(guard, {}), scope: ledger}
+    return out
 
 
 def _own_visit(history: Any, task: str) -> Mapping[str, Any] | None:
@@ -183,34 +193,41 @@ def _names_key(selector: Selector, arg: Any) -> bool:
 
 @dataclass(slots=True)
 class _Judge:
-    """Judges the crossings of one pass."""
+    """Judges what one pass makes of one guard's edges."""
 
+    guard: LoopGuard
     source: str
     visit: Mapping[str, Any] | None
+    counted: bool
     steps_left: int | None
 
     def judge(
-        self, guard: LoopGuard, crossing: _Crossing, before: Mapping[str, Any] | None
-    ) -> tuple[dict[str, Any] | None, dict[str, Any], bool]:
-        """Return the event to write (None when there is nothing to say), the ledger after it, and whether it shuts."""
-        visit = None if self.visit is None else self.visit["visits"].get(guard.name)
+        self, crossing: _Crossing, before: Mapping[str, Any] | None, prior: Sequence[dict[str, Any]]
+    ) -> tuple[dict[str, Any], dict[str, Any], bool]:
+        """Return the event to write, the ledger after it, and whether the edge stays shut.
+
+        Args:
+            crossing: Where the pass goes.
+            before: The ledger before the superstep.
+            prior: Events of the same task and scope, by an earlier gate: they are of the same superstep.
+        """
+        guard, visit = self.guard, self.visit
         event: dict[str, Any] = {
             **guard.stamp,
             "event": "step",
             "scope": crossing.scope,
             "node": self.source,
-            "visit": None if visit is None or "error" in visit else visit,
+            "visit": None if visit is None or self.counted or "error" in visit else visit,
             "cross": crossing.targets,
             "steps_left": self.steps_left,
         }
         if not crossing.targets:
-            if visit is None:
-                return None, {}, False
-            return event, fold(before, (event,), guard.ring), False
-        if before is not None and before.get("tripped") is not None and guard.mode == "enforce":
+            return event, fold(before, (*prior, event), guard.ring), False
+        now = fold(before, prior, guard.ring) if prior else before
+        if now is not None and now.get("tripped") is not None and guard.mode == "enforce":
             event["cross"] = []
-            return event, fold(before, (event,), guard.ring), True
-        after = fold(before, (event,), guard.ring)
+            return event, fold(before, (*prior, event), guard.ring), True
+        after = fold(before, (*prior, event), guard.ring)
         reason = self._reason(guard, crossing, after, visit)
         if reason is None:
             return event, after, False
@@ -220,7 +237,7 @@ class _Judge:
         else:
             event["cross"] = []
             event["trip"] = self._trip(guard, crossing, reason)
-        return event, fold(before, (event,), guard.ring), guard.mode == "enforce"
+        return event, fold(before, (*prior, event), guard.ring), guard.mode == "enforce"
 
     def _reason(self, guard: LoopGuard, crossing: _Crossing, after: Mapping[str, Any], visit: Any) -> Reason | None:
         if isinstance(crossing.key, _BrokenKey):

@@ -22,7 +22,7 @@ from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import VisitData
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import GUARD_KEYS, HISTORY
-from langgraph_loopguard.graph.gate import ESCALATE, Destination, pass_gate, target_of
+from langgraph_loopguard.graph.gate import ESCALATE, Destination, new_note, pass_gate, target_of
 from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.state import Shape, StateView, _fields
 from langgraph_loopguard.graph.usage import message_tokens, start_counting, stop_counting
@@ -81,7 +81,7 @@ class Visit:
         update = result if type(result) is dict else written(result)
         view = StateView(config, recorder.shape, self._state, update)
         entry = self._entry(update, view)
-        _pregel.leave(config, {"task": entry["task"], "entry": entry, "counted": False})
+        _pregel.leave(config, new_note(entry["task"], entry))
         commands = () if update is result else _commands(result)
         destinations = [goto for command in commands for goto in _gotos(command)]
         crossing = destinations and any(
@@ -91,7 +91,7 @@ class Visit:
         )
         if crossing or not recorder.gated:
             # What a Command writes is not in the task's writes yet: the view shows the state with it.
-            denied = pass_gate(recorder.guards, recorder.name, destinations, view, config)
+            denied = pass_gate(recorder.guards, recorder.name, destinations, view, config, last=not recorder.gated)
             if denied:
                 result = _diverted(result, denied)
         _pregel.write(config, [(HISTORY, [entry])])
