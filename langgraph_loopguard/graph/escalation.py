@@ -206,6 +206,8 @@ def _guidance(shape: Shape, guidance: str | None) -> dict[str, Any]:
     """Put a person's guidance where the nodes see it: among the messages, and under the key `guidance`."""
     if not guidance:
         return {}
+    # PostgreSQL takes neither a lone surrogate nor a NUL in a key that is a text.
+    guidance = to_jsonable(guidance).replace("\0", "\\0")
     out: dict[str, Any] = {}
     messages = shape.channels.get(MESSAGES)
     if isinstance(messages, (BinaryOperatorAggregate, DeltaChannel)):

@@ -23,7 +23,7 @@ from langgraph_loopguard.core.ledger import VisitData
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import GUARD_KEYS, HISTORY
 from langgraph_loopguard.graph.gate import ESCALATE, Destination, new_note, pass_gate, target_of
-from langgraph_loopguard.graph.guard import LoopGuard
+from langgraph_loopguard.graph.guard import LoopGuard, scope_name
 from langgraph_loopguard.graph.state import Shape, StateView, _fields
 from langgraph_loopguard.graph.usage import message_tokens, start_counting, stop_counting
 
@@ -134,7 +134,7 @@ class Visit:
             visits[guard.name] = visit
             if extra:
                 entry.setdefault("seen", {})[guard.name] = extra
-            if (scope := self._scope(guard)) is not None:
+            if (scope := self._scope(guard, view)) is not None:
                 entry.setdefault("scopes", {})[guard.name] = scope
         return entry
 
@@ -166,16 +166,16 @@ class Visit:
             return {"keys": {}, "error": broken(error, where).to_json()}, extra
         return dict(visit), extra
 
-    def _scope(self, guard: LoopGuard) -> Any:
-        """Scope key of a task that a `Send` made: it stands in the `Send`'s argument, not in the state."""
-        if guard.key is None or not _pregel.is_send(self._config):
+    def _scope(self, guard: LoopGuard, view: StateView) -> Any:
+        """Scope key that the visit belongs to: of a task that a `Send` made, it stands in the `Send`'s argument."""
+        if guard.key is None:
             return None
-        arg = _fields(self._state)
-        if isinstance(guard.key, str):
-            return to_jsonable(arg.get(guard.key))
         try:
-            return to_jsonable(guard.key(self._state))
-        except Exception:  # the argument is no state: the gate asks again with the state, and reports what it finds
+            arg = _fields(self._state) if _pregel.is_send(self._config) else None
+            key = view.select(guard.key, arg)
+            scope_name(key)  # one without a form of its own is the gate's to refuse
+            return to_jsonable(key)
+        except Exception:  # the gate asks again, and reports what it finds
             return None
 
 
