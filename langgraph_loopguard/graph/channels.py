@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from langgraph.channels import DeltaChannel
 from langgraph.channels.base import BaseChannel
@@ -134,14 +134,54 @@ def merge_events(ledgers: Ledgers | None, writes: Sequence[Any]) -> Ledgers | No
     return fold_ledgers(ledgers, events) if events else ledgers
 
 
+def is_ledger(data: Any) -> bool:
+    """Whether a stored value is a ledger of the shape that this version writes."""
+    if not isinstance(data, dict) or data.get("v") != VERSION:
+        return False
+    numbers = (
+        data.get(key, 0) for key in ("cycles", "seconds", "tokens", "trips", "decisions", "turns", "history_from")
+    )
+    counts = data.get("handoffs", {}), data.get("granted", {})
+    tripped, artifact, measure = data.get("tripped"), data.get("artifact"), data.get("measure")
+    return (
+        all(isinstance(number, (int, float)) for number in numbers)
+        and all(isinstance(one, dict) and all(isinstance(n, (int, float)) for n in one.values()) for one in counts)
+        and isinstance(data.get("nodes", {}), dict)
+        and all(_has(node, visits=int, moved=list, window=list) for node in data.get("nodes", {}).values())
+        and all(
+            _has(entry, n=int, cycle=int, keys=dict)
+            for node in data.get("nodes", {}).values()
+            for entry in node["window"]
+        )
+        and (tripped is None or (_has(tripped, source=str, to=list, edge=str, at=float, reason=dict)))
+        and (tripped is None or _has(tripped["reason"], condition=str, kind=str, message=str, evidence=list))
+        and (
+            artifact is None
+            or (_has(artifact, seen=list, unchanged=int, by=list, wrote=list) and artifact["seen"] != [])
+        )
+        and (measure is None or _has(measure, best=(int, float), last=(int, float), cycle=int))
+    )
+
+
+def is_history(blocks: Any) -> bool:
+    """Whether a stored value is a history of the shape that this version writes."""
+    return isinstance(blocks, list) and all(
+        isinstance(block, list)
+        and all(_has(entry, node=str, at=(int, float), content=dict, visits=dict) for entry in block)
+        for block in blocks
+    )
+
+
+def _has(value: Any, **kinds: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), kind) for key, kind in kinds.items())
+
+
 def known_ledgers(stored: Mapping[str, Any]) -> Ledgers:
     """Return the stored ledgers that have a shape this version knows; the others begin anew, and the log says so."""
     out: Ledgers = {}
     for guard, scopes in stored.items():
         kept = {
-            scope: ledger
-            for scope, ledger in (scopes.items() if isinstance(scopes, dict) else ())
-            if isinstance(ledger, dict) and ledger.get("v") == VERSION
+            scope: ledger for scope, ledger in (scopes.items() if isinstance(scopes, dict) else ()) if is_ledger(ledger)
         }
         if not isinstance(scopes, dict) or len(kept) < len(scopes):
             logger.warning("the thread holds a ledger of guard %r in a shape that is not known: it begins anew", guard)
@@ -201,6 +241,14 @@ class HistoryChannel(DeltaChannel[Any]):
     @snapshot_frequency.setter
     def snapshot_frequency(self, value: int) -> None:
         self._least = value
+
+    def from_checkpoint(self, checkpoint: Any) -> HistoryChannel:
+        """See `DeltaChannel.from_checkpoint`; a history of a shape that is not known begins anew."""
+        channel = cast("HistoryChannel", super().from_checkpoint(checkpoint))
+        if not is_history(channel.value):
+            logger.warning("the thread holds a history in a shape that is not known: it begins anew")
+            channel.value = []
+        return channel
 
     def update(self, values: Sequence[Any]) -> bool:
         """See `DeltaChannel.update`; the guard's own writes are lists, and need not be looked into."""

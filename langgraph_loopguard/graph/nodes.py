@@ -58,10 +58,11 @@ def add_nodes(builder: Builder, guard: LoopGuard, shape: Shape) -> None:
         builder.add_node(ESCALATE, EscalationNode(ESCALATE, guards, shape), input_schema=channels)
         builder.add_node(ASK, AskNode(ASK, guards, shape), input_schema=channels)
         _join_output(builder)
-        if is_object(builder.state_schema) and not hasattr(builder.state_schema, PLAIN):
-            plain = builder.state_schema
-            builder.state_schema = without_guard_keys(plain)
-            builder.schemas[builder.state_schema] = builder.schemas[plain]
+        for schema in ("state_schema", "output_schema"):
+            plain = getattr(builder, schema)
+            if is_object(plain) and not hasattr(plain, PLAIN):
+                setattr(builder, schema, without_guard_keys(plain))
+                builder.schemas[getattr(builder, schema)] = builder.schemas[plain]
     ways = {guard.escalate_to for guard in guards if guard.escalate_to is not None}
     loops = {node for guard in guards for node in guard.nodes}
     for name, kind, ends in ((ESCALATE, EscalationNode, {ASK, END} | ways), (ASK, AskNode, {END} | loops)):
@@ -78,8 +79,8 @@ def _channels_beside(builder: Builder) -> type[Any]:
     """Return the guard's channels, less those that the state has by `GuardedState` or as keys of the user's own."""
     foreign = [
         key
-        for key in sorted(GUARD_KEYS & builder.channels.keys())
-        if not isinstance(builder.channels[key], ValueChannel)
+        for key in sorted(builder.channels)
+        if (key in GUARD_KEYS or key.startswith(LEDGERS)) and not isinstance(builder.channels[key], ValueChannel)
     ]
     for key in foreign:
         if key not in SHOWN:

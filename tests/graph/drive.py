@@ -23,7 +23,9 @@ def run(app: Any, door: str, config: dict[str, Any], start: Any = None, resume: 
     streamed: list[Any] = []
     result: Any = None
     while True:
-        result, chunks = asyncio.run(_astep(app, door, given, config)) if door.startswith("a") else _step(app, door, given, config)
+        result, chunks = (
+            asyncio.run(_astep(app, door, given, config)) if door.startswith("a") else _step(app, door, given, config)
+        )
         streamed += chunks
         if app.checkpointer is None:
             return result, in_order(streamed)
@@ -42,8 +44,7 @@ def _step(app: Any, door: str, given: Any, config: dict[str, Any]) -> tuple[Any,
         case "invoke_v2":
             return app.invoke(given, config, version="v2").value, []
         case "stream_v2":
-            chunks = list(app.stream(given, config, stream_mode=["updates", "values"], version="v2"))
-            return chunks[-1]["data"], [project(chunk["type"], chunk["data"]) for chunk in chunks]
+            return _parts(list(app.stream(given, config, stream_mode=[*STREAMS], version="v2")))
     mode = door.removeprefix("stream_")
     chunks = list(app.stream(given, config, stream_mode=[mode, "values"] if mode != "values" else ["values"]))
     final = [data for kind, data in chunks if kind == "values"][-1]
@@ -59,14 +60,24 @@ async def _astep(app: Any, door: str, given: Any, config: dict[str, Any]) -> tup
         case "ainvoke_v2":
             return (await app.ainvoke(given, config, version="v2")).value, []
         case "astream_v2":
-            stream = app.astream(given, config, stream_mode=["updates", "values"], version="v2")
-            chunks = [chunk async for chunk in stream]
-            return chunks[-1]["data"], [project(chunk["type"], chunk["data"]) for chunk in chunks]
+            return _parts([part async for part in app.astream(given, config, stream_mode=[*STREAMS], version="v2")])
     mode = door.removeprefix("astream_")
     modes = [mode, "values"] if mode != "values" else ["values"]
     chunks = [chunk async for chunk in app.astream(given, config, stream_mode=modes)]
     final = [data for kind, data in chunks if kind == "values"][-1]
     return final, [project(kind, data) for kind, data in chunks if kind == mode]
+
+
+def _parts(parts: list[Any]) -> tuple[Any, list[Any]]:
+    """The last values of a stream of version 2, and its parts by mode, values with the name of their class."""
+    values = [part["data"] for part in parts if part["type"] == "values"]
+    streamed = [
+        (mode, type(part["data"]).__name__ if mode == "values" else "", project(mode, part["data"]))
+        for mode in STREAMS
+        for part in parts
+        if part["type"] == mode
+    ]
+    return values[-1], streamed
 
 
 def in_order(chunks: list[Any]) -> list[Any]:

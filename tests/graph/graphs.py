@@ -17,7 +17,15 @@ from langgraph.types import Command, RetryPolicy, Send, interrupt
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
-GUARD_KEYS = ("loopguard", "loopguard_history", "loopguard_held", "loopguard_steps_left", "escalations", "escalation", "outcome")
+GUARD_KEYS = (
+    "loopguard",
+    "loopguard_history",
+    "loopguard_held",
+    "loopguard_steps_left",
+    "escalations",
+    "escalation",
+    "outcome",
+)
 
 
 class Dict(TypedDict, total=False):

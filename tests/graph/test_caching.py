@@ -22,7 +22,13 @@ class State(TypedDict, total=False):
 
 
 def cached_pair(
-    calls: list[str], *, forward: str = "plain", back: str = "plain", defaults: bool = False, is_async: bool = False, **settings: Any
+    calls: list[str],
+    *,
+    forward: str = "plain",
+    back: str = "plain",
+    defaults: bool = False,
+    is_async: bool = False,
+    **settings: Any,
 ) -> tuple[Any, Any]:
     """A pair that says the same at every visit, both nodes cached."""
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
@@ -49,7 +55,9 @@ def cached_pair(
             builder.add_conditional_edges(name, lambda state, other=other: other, [other, END])
         elif edge == "send":
             builder.add_conditional_edges(
-                name, lambda state, other=other: [Send(other, {key: state[key] for key in ("topic", "review")})], [other]
+                name,
+                lambda state, other=other: [Send(other, {key: state[key] for key in ("topic", "review")})],
+                [other],
             )
     builder.add_edge(START, "reviewer")
     guard = guard_loop(builder, "reviewer", "fixer", **settings)
@@ -75,12 +83,12 @@ def test_the_cap_holds_when_every_visit_is_a_hit(forward: str, back: str, defaul
 
 @pytest.mark.parametrize("back", ["plain", "routed", "command"])
 @pytest.mark.parametrize("forward", ["plain", "routed", "command", "send"])
-def test_a_body_runs_once_per_input(forward: str, back: str) -> None:
-    """From the second pass on the inputs are the same, so nothing is computed again."""
+def test_a_loop_does_not_live_off_its_cache(forward: str, back: str) -> None:
+    """A hit would pass the gate unjudged, so each pass of one loop is run, though its input is as before."""
     calls: list[str] = []
     app, _ = cached_pair(calls, forward=forward, back=back, max_cycles=5)
     app.invoke({"topic": "None"}, named("one"))
-    assert (2, 1 if forward == "send" else 2) == (calls.count("reviewer"), calls.count("fixer"))
+    assert (6, 5) == (calls.count("reviewer"), calls.count("fixer"))
 
 
 @pytest.mark.parametrize("forward", ["plain", "routed", "command", "send"])
@@ -96,7 +104,9 @@ def test_threads_share_a_cache_and_no_count(forward: str) -> None:
         assert (3, 2) == (len(result["escalation"]["reviews"]), len(result["escalation"]["fixes"]))
         if name == "one":
             first = len(calls)
-    assert first == len(calls), "the second and third thread find all in the cache"
+    # What a `Send` carries comes without the ledgers, so it is never taken from the cache.
+    again = 2 * 2 if forward == "send" else 0
+    assert first + again == len(calls), "the second and third thread find all in the cache"
 
 
 def test_different_inputs_are_no_hits() -> None:

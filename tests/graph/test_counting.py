@@ -51,7 +51,9 @@ def fan(tasks: int, *, key: Any = None, by: str = "command", cap: int = 1) -> tu
     builder: Builder = StateGraph(State)
     files = [f"file {number}" for number in range(tasks)]
     builder.add_node("plan", lambda state: {"log": ["plan"]})
-    builder.add_conditional_edges("plan", lambda state: [Send("reviewer", {"file": name}) for name in files], ["reviewer"])
+    builder.add_conditional_edges(
+        "plan", lambda state: [Send("reviewer", {"file": name}) for name in files], ["reviewer"]
+    )
 
     def reviewer(state: State) -> Any:
         update = {"log": ["reviewer"], "file": state["file"]}
@@ -98,7 +100,9 @@ def test_tasks_with_keys_of_their_own_trip_apart(by: str) -> None:
     assert {f"file {n}" for n in range(3)} == {record["scope_key"] for record in waiting(app)}
     assert [1, 1, 1] == [guard.ledger(app.get_state(thread()), f"file {n}").cycles for n in range(3)]
     answers = {
-        one.id: {"action": "retry", "extra_cycles": 1} if one.value["escalation"]["scope_key"] == "file 1" else {"action": "reject"}
+        one.id: {"action": "retry", "extra_cycles": 1}
+        if one.value["escalation"]["scope_key"] == "file 1"
+        else {"action": "reject"}
         for one in app.get_state(thread()).interrupts
     }
     app.invoke(Command(resume=answers), thread())
@@ -124,7 +128,9 @@ def both_ways(first: str, second: str, cap: int = 1) -> tuple[Any, LoopGuard]:
         if kind == "plain":
             builder.add_edge(node, other)
         elif kind == "send":
-            builder.add_conditional_edges(node, lambda state, node=node, other=other: Send(other, {"file": node}), [other])
+            builder.add_conditional_edges(
+                node, lambda state, node=node, other=other: Send(other, {"file": node}), [other]
+            )
     builder.add_edge(START, "start")
     builder.add_edge("start", "a")
     builder.add_edge("start", "b")
@@ -163,7 +169,9 @@ def joined(caps: Sequence[int], saver: Any = None) -> tuple[Any, list[LoopGuard]
     builder.add_edge(["a", "b"], "c")
     builder.add_edge("c", "a")
     builder.add_edge("c", "b")
-    guards = [guard_loop(builder, *pair, max_cycles=cap) for pair, cap in zip((("a", "c"), ("b", "c")), caps, strict=True)]
+    guards = [
+        guard_loop(builder, *pair, max_cycles=cap) for pair, cap in zip((("a", "c"), ("b", "c")), caps, strict=True)
+    ]
     return builder.compile(checkpointer=saver or InMemorySaver()), guards
 
 

@@ -439,7 +439,7 @@ def test_guidance_reaches_the_messages_and_the_guidance_key() -> None:
 @pytest.mark.parametrize("kind", [Annotated[list[str], operator.add], list[str], Annotated[list, operator.add]])
 def test_guidance_joins_a_list(kind: Any) -> None:
     """A `guidance` key that is a list takes it as an item."""
-    state = TypedDict("State", {"n": int, "review": str, "patch": str, "guidance": kind}, total=False)  # noqa: UP013
+    state = TypedDict("State", {"n": int, "review": str, "patch": str, "guidance": kind}, total=False)
     app, _ = tripped(state=state)
     assert ["go"] == answer(app, {**RETRY, "guidance": "go"})["guidance"]
 

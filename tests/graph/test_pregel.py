@@ -240,7 +240,9 @@ def test_the_last_router_of_a_node_is_the_one_added_last() -> None:
     seen: list[int] = []
     builder = one_node(lambda state: {})
     for number in range(5):
-        builder.add_conditional_edges("node", RunnableLambda(lambda state, n=number: seen.append(n) or END, name=str(number)))
+        builder.add_conditional_edges(
+            "node", RunnableLambda(lambda state, n=number: seen.append(n) or END, name=str(number))
+        )
     builder.compile().invoke({})
     assert [0, 1, 2, 3, 4] == seen, f"{MOVED}the routers of a node run in another order: {seen}"
 

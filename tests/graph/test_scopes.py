@@ -38,7 +38,9 @@ def test_each_scope_key_has_its_own_budget(key: Any) -> None:
     assert 2 == len(records(app))
 
 
-@pytest.mark.parametrize(("one", "other"), [(7, "7"), (1, True), (None, "null"), ("a", "b"), (1, 1.5), ([1], "[1]"), ({}, [])])
+@pytest.mark.parametrize(
+    ("one", "other"), [(7, "7"), (1, True), (None, "null"), ("a", "b"), (1, 1.5), ([1], "[1]"), ({}, [])]
+)
 def test_keys_of_different_kinds_are_different(one: Any, other: Any) -> None:
     """`7` and `"7"`, `1` and `True`, nothing and `"null"` are two budgets each."""
     app, guard = pair(rounds=1, key="pr")
@@ -57,7 +59,13 @@ def test_dicts_of_another_order_are_one_key() -> None:
     assert [2] == [ledger.cycles for ledger in guard.report(app.get_state(thread())).values()]
 
 
-@given(key=st.recursive(st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.text(st.characters(exclude_categories=["Cs"])) , lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=6))
+@given(
+    key=st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.text(st.characters(exclude_categories=["Cs"])),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=6,
+    )
+)
 def test_any_json_is_a_key(key: Any) -> None:
     """Property: whatever JSON the key is, its ledger is found by it."""
     app, guard = pair(rounds=1, key=lambda state: state.get("pr"))
@@ -69,7 +77,9 @@ class Opaque:
     """An object whose `repr` holds its address."""
 
 
-@pytest.mark.parametrize("key", [lambda state: object(), lambda state: Opaque(), lambda state: [Opaque()], lambda state: lambda: 0])
+@pytest.mark.parametrize(
+    "key", [lambda state: object(), lambda state: Opaque(), lambda state: [Opaque()], lambda state: lambda: 0]
+)
 @pytest.mark.parametrize("saver", ["memory", None])
 def test_a_key_without_a_stable_form_blocks(key: Any, saver: Any) -> None:
     """It would be a new budget at each handoff: the loop ends in `blocked`, with the error in the record."""

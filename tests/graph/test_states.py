@@ -74,7 +74,9 @@ def test_results_are_of_the_class_that_they_were_of(state: str, call: str, versi
 
     def run(app: Any) -> Any:
         start = {"n": 0, "log": ["start"]}
-        result = app.invoke(start, version=version) if call == "invoke" else asyncio.run(app.ainvoke(start, version=version))
+        result = (
+            app.invoke(start, version=version) if call == "invoke" else asyncio.run(app.ainvoke(start, version=version))
+        )
         return result.value if version == "v2" else result
 
     form = Form(state=state)
@@ -122,7 +124,9 @@ def test_users_functions_are_handed_the_users_class(state: str, what: str) -> No
 
     builder.add_conditional_edges("reviewer", route, ["fixer", END])
     builder.add_edge("fixer", "reviewer")
-    guard_loop(builder, "reviewer", "fixer", max_cycles=9, **({what: look} if what in ("key", "artifact", "measure") else {}))
+    guard_loop(
+        builder, "reviewer", "fixer", max_cycles=9, **({what: look} if what in ("key", "artifact", "measure") else {})
+    )
     builder.compile(checkpointer=InMemorySaver()).invoke({"n": 0}, thread())
     assert handed
     expected = STATES[state] if state in ("dataclass", "pydantic", "forbid") else dict
@@ -289,7 +293,11 @@ def test_a_users_own_key_stays_the_users(state: Any, saver: bool, caplog: pytest
     """It is recorded as theirs, never written by the guard, and a warning at attach names it."""
     with caplog.at_level(logging.WARNING, logger="langgraph_loopguard"):
         app, _ = own_pair(state, saver=saver)
-    own = {"outcome", "escalation"} & set(app.builder.channels) & set(state.__annotations__ if state is not OwnBoth else ("outcome", "escalation"))
+    own = (
+        {"outcome", "escalation"}
+        & set(app.builder.channels)
+        & set(state.__annotations__ if state is not OwnBoth else ("outcome", "escalation"))
+    )
     for key in own:
         assert any(repr(key) in message for message in caplog.messages), caplog.messages
     result = app.invoke({"n": 0, "log": []}, thread())

@@ -49,7 +49,9 @@ def loop(reviewer: Any, *, state: Any = State, context: Any = None, **options: A
     builder.add_node("reviewer", reviewer, **options)
     builder.add_node("fixer", lambda state: {"n": (state.get("n") or 0) + 1})
     builder.add_edge(START, "reviewer")
-    builder.add_conditional_edges("reviewer", lambda state: "fixer" if (state.get("n") or 0) < 2 else END, ["fixer", END])
+    builder.add_conditional_edges(
+        "reviewer", lambda state: "fixer" if (state.get("n") or 0) < 2 else END, ["fixer", END]
+    )
     builder.add_edge("fixer", "reviewer")
     return builder
 
@@ -92,7 +94,9 @@ def with_store(state: State, store: BaseStore) -> State:
     return {"log": [store.get(("seen",), "key").value]}  # type: ignore[union-attr]
 
 
-def with_all(state: State, config: RunnableConfig, *, writer: StreamWriter, store: BaseStore, runtime: Runtime[Ctx]) -> State:
+def with_all(
+    state: State, config: RunnableConfig, *, writer: StreamWriter, store: BaseStore, runtime: Runtime[Ctx]
+) -> State:
     return {"log": [config["configurable"]["thread_id"], callable(writer), type(store).__name__, runtime.context.user]}
 
 
@@ -148,7 +152,8 @@ NODES = {
     "generator": generator,
     "async generator": agenerator,
     "runnable": RunnableLambda(with_config),
-    "sequence": RunnableLambda(lambda state: {"log": ["in"]}) | RunnableLambda(lambda update: {"log": [*update["log"], "out"]}),
+    "sequence": RunnableLambda(lambda state: {"log": ["in"]})
+    | RunnableLambda(lambda update: {"log": [*update["log"], "out"]}),
     "partial": RunnableLambda(with_config).with_config(tags=["tag"]),
 }
 
@@ -362,7 +367,15 @@ def test_metadata_defer_and_destinations_are_kept() -> None:
     before = builder.nodes["reviewer"]
     guard_loop(builder, "reviewer", "fixer")
     after = builder.nodes["reviewer"]
-    for attribute in ("metadata", "defer", "input_schema", "retry_policy", "timeout", "trace_policy", "error_handler_node"):
+    for attribute in (
+        "metadata",
+        "defer",
+        "input_schema",
+        "retry_policy",
+        "timeout",
+        "trace_policy",
+        "error_handler_node",
+    ):
         assert getattr(before, attribute) == getattr(after, attribute), attribute
 
 
@@ -552,7 +565,11 @@ def test_an_edge_among_the_loops_nodes_without_a_gate_is_refused(edge: str) -> N
     guard = LoopGuard("a", "b", "c")
     builder: Builder = StateGraph(State)
     for node in "abc":
-        builder.add_node(node, guard.node(node, lambda state: {}), **({"destinations": ("c",)} if edge == "command declared" and node == "a" else {}))
+        builder.add_node(
+            node,
+            guard.node(node, lambda state: {}),
+            **({"destinations": ("c",)} if edge == "command declared" and node == "a" else {}),
+        )
     builder.add_edge(START, "a")
     for source, target in ("ab", "bc", "ca"):
         builder.add_conditional_edges(source, *guard.edge(source, target))
@@ -725,13 +742,30 @@ def test_guard_compiled_keeps_everything_and_leaves_the_original_alone() -> None
     builder = build(Form(rounds=5), Seen())
     builder.set_node_defaults(error_handler=lambda state: {})
     original = builder.compile(
-        checkpointer=saver, store=store, cache=cache, interrupt_before=["fixer"], interrupt_after=["reviewer"], name="pair", debug=False
+        checkpointer=saver,
+        store=store,
+        cache=cache,
+        interrupt_before=["fixer"],
+        interrupt_after=["reviewer"],
+        name="pair",
+        debug=False,
     ).with_config(tags=["mine"], recursion_limit=77)
     original.step_timeout = 9
     nodes, edges, branches = set(builder.nodes), set(builder.edges), {s: dict(b) for s, b in builder.branches.items()}
     specs = dict(builder.nodes)
     app = guard_compiled(original, "reviewer", "fixer", max_cycles=2)
-    for attribute in ("checkpointer", "store", "cache", "interrupt_before_nodes", "interrupt_after_nodes", "name", "config", "step_timeout", "debug", "stream_mode"):
+    for attribute in (
+        "checkpointer",
+        "store",
+        "cache",
+        "interrupt_before_nodes",
+        "interrupt_after_nodes",
+        "name",
+        "config",
+        "step_timeout",
+        "debug",
+        "stream_mode",
+    ):
         assert getattr(original, attribute) == getattr(app, attribute), attribute
     assert (saver, store, cache) == (app.checkpointer, app.store, app.cache)
     assert (nodes, edges) == (set(builder.nodes), set(builder.edges))
