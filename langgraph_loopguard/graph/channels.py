@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 from langgraph.channels import DeltaChannel
 from langgraph.channels.base import BaseChannel
@@ -244,7 +244,7 @@ class HistoryChannel(DeltaChannel[Any]):
 
     def from_checkpoint(self, checkpoint: Any) -> HistoryChannel:
         """See `DeltaChannel.from_checkpoint`; a history of a shape that is not known begins anew."""
-        channel = cast("HistoryChannel", super().from_checkpoint(checkpoint))
+        channel = super().from_checkpoint(checkpoint)
         if not is_history(channel.value):
             logger.warning("the thread holds a history in a shape that is not known: it begins anew")
             channel.value = []

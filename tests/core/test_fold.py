@@ -116,7 +116,7 @@ def test_ledger_is_plain_json_at_each_step(batches: list[list[dict[str, Any]]]) 
         ledger = fold(ledger, events, TRIPLE)
         stored = json.loads(json.dumps(fold(stored, events, TRIPLE), allow_nan=False))
         assert ledger == stored
-        assert Ledger(ledger) == Ledger(stored)
+        assert Ledger(ledger) == Ledger(stored) != Ledger({**stored, "cycles": -1})
 
 
 @given(SUPERSTEPS)
@@ -156,6 +156,26 @@ def test_parallel_tasks_count_alike_in_any_order(
     one, other = fold(before, crossings, TRIPLE), fold(before, crossings[::-1], TRIPLE)
     assert (one["handoffs"], one["cycles"]) == (other["handoffs"], other["cycles"])
     assert one["cycles"] - before.get("cycles", 0) in (0, 1)
+
+
+def test_an_edge_that_is_ahead_of_the_cycles_counts_once_in_any_order() -> None:
+    """The walk came round by a way that nobody guards; the same superstep begins a cycle as well: it is one."""
+    before = fold(None, [step("b", "c")], TRIPLE)
+    for crossings in ([step("b", "c"), step("a", "b")], [step("a", "b"), step("b", "c")]):
+        assert (1, {"b->c": 2, "a->b": 1}) == (
+            fold(before, crossings, TRIPLE)["cycles"],
+            fold(before, crossings, TRIPLE)["handoffs"],
+        )
+
+
+def test_an_edge_counts_cycles_that_no_guard_sees() -> None:
+    """An edge crossed again and again is a loop, also when the way back is not among the guarded ones."""
+    cycles = []
+    ledger: Any = None
+    for _ in range(4):
+        ledger = fold(ledger, [step("b", "c")], TRIPLE)
+        cycles.append(ledger["cycles"])
+    assert [0, 1, 2, 3] == cycles
 
 
 def test_a_new_superstep_counts_anew() -> None:
@@ -220,17 +240,12 @@ def test_no_edge_is_crossed_more_than_the_cap_allows(ring: Ring, cap: int, paral
     The walk may also jump (over edges that nobody guards) and have several branches at a time.
     """
     condition = MaxCycles(cap)
+    pairs = st.tuples(st.sampled_from(ring.nodes), st.sampled_from(ring.nodes))
+    taken = data.draw(st.lists(pairs, min_size=1, max_size=6, unique=True))
     crossed: dict[tuple[str, str], int] = {}
     ledger: Any = None
-    for _ in range(400):
-        edges = data.draw(
-            st.lists(
-                st.tuples(st.sampled_from(ring.nodes), st.sampled_from(ring.nodes)),
-                min_size=1,
-                max_size=3 if parallel else 1,
-                unique=True,
-            )
-        )
+    for _ in range(len(taken) * (cap + 1) + 1):
+        edges = data.draw(st.lists(st.sampled_from(taken), min_size=1, max_size=3 if parallel else 1, unique=True))
         after = fold(ledger, [step(source, target) for source, target in edges], ring)
         if condition.check(Ledger(after)).tripped:
             break
@@ -367,6 +382,12 @@ def test_would_trip_keeps_the_first_reason_and_counts() -> None:
     )
 
 
+def test_what_would_have_tripped_at_once_is_counted_from_nothing() -> None:
+    """Before the first cycle, too."""
+    ledger = fold(None, [{**step("b"), "would_trip": {"reason": {}}}], PAIR)
+    assert {"reason": {}, "cycles": 0, "count": 1} == ledger["would_trip"]
+
+
 # -- turns -------------------------------------------------------------------------------------------------------------
 
 
@@ -380,6 +401,11 @@ def test_a_turn_renews_everything_but_what_is_counted_over_the_thread() -> None:
     )
     assert {"v": 1, "turns": 1, "trips": 1, "decisions": 1, "history_from": 7} == ledger
     assert 2 == Ledger(fold(ledger, [{"event": "turn"}], PAIR)).turns
+
+
+def test_a_thread_may_begin_with_a_turn() -> None:
+    """Nothing has been counted before the first input."""
+    assert {"v": 1, "turns": 1, "trips": 0, "decisions": 0, "history_from": 0} == fold(None, [{"event": "turn"}], PAIR)
 
 
 def test_a_turn_and_the_handoff_behind_it_may_share_a_superstep() -> None:
@@ -523,6 +549,13 @@ def test_stride_is_the_longest_way_between_two_crossings(lefts: list[int], strid
         ledger = fold(ledger, [{**step("a", "b"), "steps_left": left}], PAIR)
         ledger = fold(ledger, [{**step("b"), "steps_left": 1}], PAIR)  # crosses nothing: not counted
     assert (stride, lefts[-1]) == (Ledger(ledger).stride, Ledger(ledger).steps_left)
+
+
+def test_a_refused_crossing_has_a_stride_too() -> None:
+    """The way to a trip is as long as the way to a handoff."""
+    crossed = {**step("a", "b"), "steps_left": 20}
+    ledger = supersteps([crossed], [{**trip("a", "b"), "steps_left": 13}])
+    assert (7, 13) == (Ledger(ledger).stride, Ledger(ledger).steps_left)
 
 
 def test_a_ledger_with_little_in_it_goes_on() -> None:

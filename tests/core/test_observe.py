@@ -147,6 +147,25 @@ def test_no_node_hands_over_more_often_than_the_cap_allows(cap: int, size: int, 
     assert max(passed.values()) <= cap + 1
 
 
+def test_each_node_hands_over_to_the_next_one_of_the_ring() -> None:
+    """Outside a graph nobody says where a handoff goes, so it goes round."""
+    ledger, _ = play(LoopGuard("a", "b", "c", max_cycles=9), [(node, "x") for node in "abcabc"])
+    assert ({"a->b": 2, "b->c": 2, "c->a": 2}, 2) == (Ledger(ledger).handoffs, Ledger(ledger).cycles)
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=20))
+def test_a_walk_in_any_order_counts_how_often_it_passes_the_first_place(walk: list[str]) -> None:
+    """A node that is seen again, or an earlier one, has been come back to past the first, whether that was seen or not."""
+    guard = LoopGuard("a", "b", "c", max_cycles=99)
+    place = start = "abc".index(walk[0])
+    ledger: Any = None
+    for number, node in enumerate(walk):
+        if number:
+            place += ("abc".index(node) - "abc".index(walk[number - 1]) - 1) % 3 + 1
+        ledger, _ = guard.observe(ledger, node, f"x{number}")
+        assert place // 3 - (start - 1) // 3 == Ledger(ledger).cycles
+
+
 def test_a_shut_loop_stays_shut_with_one_reason() -> None:
     """Asked again and again, also with something new to say: the first reason, and one trip."""
     guard = LoopGuard("a", "b", max_cycles=1, stop_when=RepeatedPayload(2))

@@ -538,7 +538,6 @@ def test_two_loops_that_trip_together_have_two_records() -> None:
 # -- scope keys ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="the history does not say which scope key an emission belongs to")
 def test_a_record_holds_only_what_belongs_to_its_scope_key() -> None:
     """Work on another pull request of the same thread does not stand in this one's record."""
     app, _ = pair(max_cycles=2, key="pr", rounds=10)
