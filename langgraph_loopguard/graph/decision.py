@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.graph.models import Decision
 from langgraph_loopguard.graph.record import needed_budget
 
@@ -112,6 +113,11 @@ def _check(decision: Decision, record: Mapping[str, Any]) -> None:
     allowed = [option["action"] for option in record["options"]]
     if decision.action not in allowed:
         msg = f"action must be one of {', '.join(allowed)} here, got {decision.action!r}"
+        raise ValueError(msg)
+    text = decision.artifact
+    if isinstance(text, str) and ("\0" in text or to_jsonable(text) != text):
+        # PostgreSQL cannot store it under a state key, and would fail again at each resume.
+        msg = "artifact must be a text without NUL and lone surrogates"
         raise ValueError(msg)
     needed = needed_budget(record["reason"])
     if decision.action == "retry" and needed is not None and not getattr(decision, needed):
