@@ -152,6 +152,8 @@ BAD: dict[str, Any] = {
     "fix is past the last": {"action": "accept", "fix": 3},
     "fix to reject": {"action": "reject", "fix": 1},
     "edit without artifact": {"action": "edit"},
+    "edit with NUL": {"action": "edit", "artifact": "a\x00b"},
+    "edit with a lone surrogate": {"action": "edit", "artifact": "a\ud800b"},
     "retry without cycles": {"action": "retry"},
     "retry with another budget": {"action": "retry", "extra_tokens": 5, "extra_seconds": 5},
     "cycles are zero": {"action": "retry", "extra_cycles": 0},
@@ -392,6 +394,16 @@ def test_a_bad_answer_among_several_spoils_none() -> None:
     assert ["accept", "accept"] == [record["decision"]["action"] for record in records(app)]
 
 
+@pytest.mark.xfail(strict=True, reason="LangGraph drops what a superstep has done so far when a new input comes")
+def test_an_input_between_two_answers_loses_none() -> None:
+    """The first of two answers still stands when the second question is not answered but passed over."""
+    app, _ = by_file()
+    answer(app, {asked(app)["a"].id: {"action": "accept"}})
+    assert ["accept", None] == [record["decision"] and record["decision"]["action"] for record in records(app)]
+    app.invoke({"log": []}, thread())
+    assert ["accept", None] == [record["decision"] and record["decision"]["action"] for record in records(app)][:2]
+
+
 def test_a_plain_answer_cannot_decide_two_questions() -> None:
     """LangGraph wants the ids when several wait; nothing is decided without."""
     app, _ = by_file()
@@ -574,7 +586,7 @@ def test_rejecting_ends_the_run_and_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     "artifact",
-    ["mine\r\n\x00", "", 0, False, [], {"a": [1, None]}, {"__overwrite__": 1}, b"\xff\x00", {1, 2}, float("nan")],
+    ["mine\r\n\x1b[2K", "", 0, False, [], {"a": [1, None]}, {"__overwrite__": 1}, b"\xff\x00", {1, 2}, float("nan")],
 )
 def test_an_edit_puts_the_persons_own_work_into_the_state(artifact: Any) -> None:
     """Whatever it is, byte for byte; in the record it stands as JSON."""
