@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command, RetryPolicy, Send
+from langgraph.types import Command, RetryPolicy, Send, interrupt
 from typing_extensions import TypedDict
 
 from langgraph_loopguard import LoopGuard, guard_loop
@@ -343,3 +343,69 @@ def test_a_shut_edge_makes_one_record_however_often_it_is_asked() -> None:
         app.invoke({"log": []}, thread())
         assert [record["id"]] == list(app.get_state(thread()).values["escalations"])
         assert [record["id"]] == [one["id"] for one in waiting(app)]
+
+
+# -- runs that stop and go on -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("stop", ["router", "before fixer", "after reviewer", "before reviewer", "everywhere"])
+def test_a_run_that_stops_in_the_middle_counts_each_handoff_once(stop: str, durability: Any) -> None:
+    """An interrupt in the router itself, or at the node's door: the step counts when it is done, and only then."""
+    builder: Builder = StateGraph(State)
+    builder.add_node("reviewer", lambda state: {"n": 1, "log": ["reviewer"]})
+    builder.add_node("fixer", lambda state: {"log": ["fixer"]})
+    builder.add_edge(START, "reviewer")
+
+    def route(state: State) -> str:
+        if stop in ("router", "everywhere"):
+            interrupt("may I?")
+        return "fixer"
+
+    builder.add_conditional_edges("reviewer", route, ["fixer", END])
+    builder.add_edge("fixer", "reviewer")
+    guard = guard_loop(builder, "reviewer", "fixer", max_cycles=3)
+    places: dict[str, Any] = {
+        "before fixer": {"interrupt_before": ["fixer"]},
+        "after reviewer": {"interrupt_after": ["reviewer"]},
+        "before reviewer": {"interrupt_before": ["reviewer"]},
+        "everywhere": {"interrupt_before": "*", "interrupt_after": "*"},
+    }
+    app = builder.compile(checkpointer=InMemorySaver(), **places.get(stop, {}))
+    given: Any = {"log": []}
+    for _ in range(60):
+        app.invoke(given, thread(), durability=durability)
+        snapshot = app.get_state(thread())
+        ledger = guard.ledger(snapshot)
+        assert snapshot.values["log"].count("fixer") <= ledger.handoffs.get("reviewer->fixer", 0)
+        asked = [one.value for one in snapshot.interrupts]
+        if any(isinstance(value, dict) for value in asked):
+            break
+        given = Command(resume=True) if asked else None
+    assert {"reviewer->fixer": 3, "fixer->reviewer": 3} == ledger.handoffs
+    assert {"reviewer": 4, "fixer": 3} == ledger.visits
+    assert (4, 3) == (snapshot.values["log"].count("reviewer"), snapshot.values["log"].count("fixer"))
+
+
+def test_a_loop_inside_a_loop_has_a_budget_per_run_of_the_inner_one() -> None:
+    """A guarded graph that a guarded node calls: neither takes the other's visits for its own."""
+    inner: Builder = StateGraph(State)
+    for node in ("a", "b"):
+        inner.add_node(node, lambda state, node=node: {"log": [node]})
+    inner.add_edge(START, "a")
+    inner.add_conditional_edges("a", lambda state: "b" if state["log"].count("a") < 3 else END, ["b", END])
+    inner.add_edge("b", "a")
+    guard_loop(inner, "a", "b", max_cycles=2)
+    sub = inner.compile()
+    outer: Builder = StateGraph(State)
+    outer.add_node("a", lambda state: {"log": [",".join(sub.invoke({"log": []})["log"])]})
+    outer.add_node("b", lambda state: {"log": ["outer b"]})
+    outer.add_edge(START, "a")
+    outer.add_edge("a", "b")
+    outer.add_edge("b", "a")
+    guard = guard_loop(outer, "a", "b", max_cycles=3)
+    app = outer.compile(checkpointer=InMemorySaver())
+    app.invoke({"log": []}, thread())
+    state = app.get_state(thread())
+    assert ["a,b,a,b,a", "outer b"] * 3 + ["a,b,a,b,a"] == state.values["log"]
+    assert {"a": 4, "b": 3} == guard.ledger(state).visits

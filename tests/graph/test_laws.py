@@ -200,7 +200,9 @@ def test_a_strict_serializer_keeps_everything(tmp_path: Path) -> None:
 
 def test_what_a_guard_remembers_is_equal_across_processes(tmp_path: Path) -> None:
     """Whatever the hash seed: equal ledgers, and equal records but for ids of tasks and times."""
-    found = [in_a_process(tmp_path / f"{seed}.sqlite", "begin", seed=seed, strict=False) for seed in ("1", "2")]
+    with ThreadPoolExecutor(2) as pool:
+        run = lambda seed: in_a_process(tmp_path / f"{seed}.sqlite", "begin", seed=seed, strict=False)  # noqa: E731
+        found = list(pool.map(run, ("1", "2")))
     ledgers = [without(one["ledger"], "id", "at", "seconds") for one in found]
     assert ledgers[0] == ledgers[1]
     records = [without(one["records"], "id", "at", "seconds", "time", "created_at") for one in found]

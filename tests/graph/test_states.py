@@ -481,7 +481,7 @@ def test_update_state_of_the_guards_own_keys_does_no_harm() -> None:
     app, guard = pair(max_cycles=2)
     app.invoke({}, thread())
     before = app.get_state(thread()).values
-    app.update_state(thread(), dict(before), as_node="notes" if "notes" in app.nodes else None)
+    app.update_state(thread(), dict(before))
     after = app.get_state(thread()).values
     assert guard.ledger(before) == guard.ledger(after)
     assert before["escalations"] == after["escalations"]
