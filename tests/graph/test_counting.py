@@ -191,8 +191,35 @@ def test_two_guards_on_one_joined_edge_both_guard_it(caps: tuple[int, int]) -> N
     assert least + 1 == entered(app, "c")
     state = app.get_state(thread())
     for guard, cap, node in zip(guards, caps, "ab", strict=True):
-        # The other guard has counted the handoff that its neighbour has stopped meanwhile: a retry lets it happen.
-        assert guard.ledger(state).handoffs[f"{node}->c"] - (cap > least) == least + 1
+        if cap == least:
+            assert guard.ledger(state).handoffs[f"{node}->c"] == least + 1
+
+
+@pytest.mark.xfail(strict=True, reason="a guard counts the handoff that another guard of the same edge has stopped")
+@pytest.mark.parametrize("form", ["plain", "joined"])
+@pytest.mark.parametrize("action", ["accept", "retry"])
+def test_a_handoff_that_one_guard_stops_is_counted_by_none(form: str, action: str) -> None:
+    """Two guards on one edge: whatever the nearer one stops, the other has counted what was entered."""
+    if form == "joined":
+        app, (_, other) = joined((2, 50))
+        source, target = "b", "c"
+    else:
+        builder: Builder = StateGraph(State)
+        for node in "ab":
+            builder.add_node(node, lambda state, node=node: {"log": [node]})
+        for start, end in ((START, "a"), ("a", "b"), ("b", "a")):
+            builder.add_edge(start, end)
+        guard_loop(builder, "a", "b", max_cycles=2, name="near")
+        other = guard_loop(builder, "a", "b", max_cycles=50, name="far")
+        app = builder.compile(checkpointer=InMemorySaver())
+        source, target = "a", "b"
+    app.invoke({"log": []}, thread())
+    for _ in range(3):
+        decision = {"action": action, **({"extra_cycles": 1} if action == "retry" else {})}
+        app.invoke(Command(resume=decision), thread())
+        if action == "accept":
+            app.invoke({"log": []}, thread())
+    assert entered(app, target) == other.ledger(app.get_state(thread())).handoffs[f"{source}->{target}"]
 
 
 @pytest.mark.parametrize("outer", ["plain", "router", "command"])

@@ -17,7 +17,7 @@ from tests.graph.graphs import COMMANDED, ROUTED, ROUTERS, STATES, Form, Seen, b
 def forms(draw: st.DrawFn) -> Form:
     forward = draw(st.sampled_from((*ROUTED, *COMMANDED)))
     back = draw(st.sampled_from(("plain", *ROUTED, *COMMANDED)))
-    return Form(
+    form = Form(
         forward=forward,
         back=back,
         router=draw(st.sampled_from(ROUTERS)),
@@ -32,6 +32,10 @@ def forms(draw: st.DrawFn) -> Form:
         flaky_router=draw(st.booleans()),
         interrupts=draw(st.booleans()),
     )
+    # See `HIDDEN` in test_wiring.py: here the async wrapper hides the `Command` of a node that shows an edge elsewhere.
+    hidden = form.forward == "command_undeclared" and form.side and form.reviewer == "async"
+    assume(not (hidden and form.via and form.back not in COMMANDED))
+    return form
 
 
 def pair(form: Form, cap: int, *, saver: bool, **settings: Any) -> tuple[Any, Any, Seen, Seen, LoopGuard]:
