@@ -317,6 +317,14 @@ def test_a_large_rewrite_is_diffed_in_time() -> None:
     assert time.perf_counter() - began < 20
 
 
+def test_a_huge_rewrite_is_shown_as_one_replacement() -> None:
+    """Where a line by line comparison would take too long, the diff still rebuilds every version."""
+    texts = ["\n".join(f"{n}.{line}" for line in range(5_000)) for n in range(3)]
+    record = record_of(fix=lambda n: {"patch": texts[n]}, artifact="patch", max_cycles=2)
+    assert texts[1:] == apply(record["diff"])
+    assert "@@ -1,5000 +1,5000 @@" in record["diff"]
+
+
 # -- who wrote what ------------------------------------------------------------------------------------------
 
 
@@ -372,6 +380,12 @@ def test_the_best_fix_is_not_the_last() -> None:
     assert "number 1" in record["question"]
     assert still_open[-1] == record["findings"]
     assert [3, 1, 2, 4] == [one["measure"] for one in record["reviews"]]
+
+
+def test_what_is_open_may_be_a_mapping() -> None:
+    """A dict of findings counts by its keys, and names them."""
+    record = record_of(measure=lambda state: {"a": "high", "b": "low"}, max_cycles=1)
+    assert (["a", "b"], 2) == (record["findings"], record["best_fix"]["measure"])
 
 
 def test_without_a_measure_the_best_fix_is_the_latest_and_says_so() -> None:
