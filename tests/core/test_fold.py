@@ -422,7 +422,9 @@ def test_window_holds_the_last_visits_of_each_node() -> None:
     ledger: Any = None
     for number in range(10):
         ledger = fold(ledger, [step("a", "b", keys={"k": f"f{number}"}), step("b", "a", keys={"k": "x"})], PAIR)
-    view = Ledger(ledger)
+        view = Ledger(ledger)
+        assert min(number + 1, 4) == len(view.window("a")) == len(view.window("b"))
+        assert {"n": number + 1, "cycle": number, "keys": {"k": f"f{number}"}} == view.window("a")[-1]
     assert [{"n": n + 1, "cycle": n, "keys": {"k": f"f{n}"}} for n in range(6, 10)] == view.window("a")
     assert (4, {"a": 10, "b": 10}, "b", []) == (len(view.window("b")), view.visits, view.last, view.window("c"))
 
@@ -452,6 +454,8 @@ def test_names_of_moved_keys_are_bounded() -> None:
     for number in range(MOVED_MEMORY + 50):
         ledger = fold(ledger, [step("a", keys={f"k{number}": "f"})], PAIR)
     moved = ledger["nodes"]["a"]["moved"]
+    again = fold(ledger, [step("a", keys={f"k{number}": "g"})], PAIR)
+    assert moved == again["nodes"]["a"]["moved"]
     assert (MOVED_MEMORY, True) == (len(moved), f"k{number}" in moved)
 
 
