@@ -287,12 +287,16 @@ def merge_escalations(before: Any, writes: Sequence[Any]) -> Any:
 
 
 def merge_held(before: Any, writes: Sequence[Any]) -> Any:
-    """What shut loops hold back, by guard and scope key: what several tasks bring adds up; `None` lets go of it."""
-    out = dict(before or {})
+    """What shut loops hold back, by guard and scope key; `None` lets go of it.
+
+    What several tasks of one superstep bring adds up. A trip of a later one begins with nothing: what an abandoned turn
+    held back is of no use any more.
+    """
+    now: dict[str, list[Any] | None] = {}
     for held in writes:
         for key, sends in (held or {}).items():
-            out[key] = None if sends is None else [*(out.get(key) or ()), *sends]
-    return {key: sends for key, sends in out.items() if sends is not None}
+            now[key] = None if sends is None else [*(now.get(key) or ()), *sends]
+    return {key: sends for key, sends in {**(before or {}), **now}.items() if sends is not None}
 
 
 class GuardedState(TypedDict, total=False):

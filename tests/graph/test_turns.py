@@ -212,7 +212,6 @@ def test_a_new_turn_opens_what_the_last_one_left_shut() -> None:
     assert (4, 2) == (fixes(app), counted(app, guard)[FORWARD])
 
 
-@pytest.mark.xfail(strict=True, reason="what a trip held back is kept over the turn, and sent with the next trip's")
 def test_a_retry_sends_only_what_its_own_trip_held_back() -> None:
     """The payloads of a turn that was given up are gone with it."""
     builder = StateGraph(State)
