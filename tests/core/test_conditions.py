@@ -247,6 +247,14 @@ def test_a_counter_hides_no_repeat() -> None:
         assert None is stopped(RepeatedPayload(), of_a(*honest))
 
 
+@pytest.mark.parametrize(
+    "emissions", [[{"n": 1, "p": "x"}, {"n": "one", "p": "x"}], [{"n": "one", "p": "x"}, {"n": 1, "p": "x"}]]
+)
+def test_a_key_may_hold_a_number_and_then_a_text(emissions: list[Any]) -> None:
+    """That is a change, and nothing to fall over."""
+    assert None is stopped(RepeatedPayload(2), of_a(*emissions))
+
+
 def test_a_flag_is_no_counter() -> None:
     """False, then True, is not 0, then 1."""
     emissions = [{"ready": False, "x": 1}, {"ready": True, "x": 1}]

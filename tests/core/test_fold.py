@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langgraph_loopguard import Ledger, MaxCycles
-from langgraph_loopguard.core.ledger import ARTIFACT_MEMORY, MOVED_MEMORY, Ring, fold
+from langgraph_loopguard.core.ledger import ARTIFACT_MEMORY, MOVED_MEMORY, Ring, fold, repeats
 from tests.core.payloads import JSON, TEXTS
 
 PAIR = Ring(("a", "b"), 4)
@@ -459,6 +459,11 @@ def test_names_of_moved_keys_are_bounded() -> None:
     assert (MOVED_MEMORY, True) == (len(moved), f"k{number}" in moved)
 
 
+def test_nothing_repeats_in_an_empty_window() -> None:
+    """As it is after a decision."""
+    assert [] == repeats([])
+
+
 def test_measure_remembers_its_lowest_and_when() -> None:
     """Progress is a new low: a swap of one finding for another is none, and neither is a way down from a new high."""
     ledger: Any = None
@@ -498,6 +503,22 @@ def test_the_node_that_writes_the_work_product_is_the_one_that_attempts() -> Non
         ledger = fold(ledger, [step("a", artifact="p1", wrote_artifact=True)], PAIR)
         ledger = fold(ledger, [step("b", artifact="p1")], PAIR)
     assert 2 == Ledger(ledger).unchanged
+
+
+def test_who_writes_the_work_product_later_counts_from_then_on() -> None:
+    """It stood in the state when the loop began, so the first visit says nothing about who makes it."""
+    ledger = supersteps(
+        [step("a", artifact="p1")], [step("a", artifact="p1", wrote_artifact=True)], [step("b", artifact="p1")]
+    )
+    assert 1 == Ledger(ledger).unchanged
+
+
+def test_makers_of_the_work_product_are_named_once() -> None:
+    """However often they write and change it."""
+    ledger: Any = None
+    for number in range(6):
+        ledger = fold(ledger, [step("ab"[number % 2], artifact=str(number), wrote_artifact=True)], PAIR)
+    assert (["a", "b"], ["a", "b"]) == (ledger["artifact"]["by"], ledger["artifact"]["wrote"])
 
 
 def test_who_changes_the_work_product_counts_before_who_writes_it() -> None:
