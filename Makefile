@@ -18,7 +18,7 @@ demo: $(STAMP)
 	$(BIN)/loopguard demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest $(TESTS) -q -m "not server and not slow" \
+	$(BIN)/python -m pytest $(TESTS) -q -n auto -m "not server and not slow" \
 		--cov=langgraph_loopguard --cov-branch --cov-report=term:skip-covered
 
 integration: $(STAMP)

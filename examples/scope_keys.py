@@ -4,6 +4,7 @@ Each file that cannot be settled has a record and a question of its own; they ar
 """
 
 import operator
+from operator import itemgetter
 from typing import Annotated, Any
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -54,11 +55,15 @@ config = {"configurable": {"thread_id": "release"}}
 result = graph.invoke({"files": list(NEEDED)}, config)
 print("done:", *result["done"])
 print("cycles:", {scope: ledger.cycles for scope, ledger in guard.report(graph.get_state(config)).items()})
-for question in result["__interrupt__"]:
-    record = question.value["escalation"]
+for record in sorted(
+    (question.value["escalation"] for question in result["__interrupt__"]), key=itemgetter("scope_key")
+):
     print(f"waiting: {record['scope_key']}: {record['reason']['message']}")
 
 answers = {question.id: {"action": "reject", "decided_by": "ada"} for question in result["__interrupt__"]}
 graph.invoke(Command(resume=answers), config)
 decided = graph.get_state(config).values["escalations"].values()
-print("decided:", {record["scope_key"]: record["decision"]["action"] for record in decided})
+print(
+    "decided:",
+    {record["scope_key"]: record["decision"]["action"] for record in sorted(decided, key=itemgetter("scope_key"))},
+)
