@@ -58,6 +58,8 @@ class StepData(TypedDict, total=False):
     visit: VisitData | None
     cross: list[str]
     """Nodes entered over guarded edges."""
+    edit: bool
+    """A person changed the state as this node: a handoff that waits to be taken up is not a new one."""
     came_back: bool
     """Outside a graph: the handoff before this one passed over the ring's first node (see `Ring`)."""
     trip: dict[str, Any] | None
@@ -76,6 +78,7 @@ class LedgerData(TypedDict, total=False):
     v: int
     cycles: int
     handoffs: dict[str, int]
+    waiting: list[str]
     nodes: dict[str, dict[str, Any]]
     last: str
     artifact: dict[str, Any]
@@ -275,7 +278,8 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
     if event.get("came_back"):
         ledger["cycles"] = ledger.get("cycles", 0) + 1
     if cross := event.get("cross"):
-        _cross(ledger, event["node"], cross, ring, crossed)
+        waiting = ledger.get("waiting", ()) if event.get("edit") else ()
+        _cross(ledger, event["node"], [t for t in cross if event["node"] + EDGE + t not in waiting], ring, crossed)
     if (reason := event.get("would_trip")) is not None:
         before = ledger.get("would_trip") or {**reason, "cycles": ledger.get("cycles", 0), "count": 0}
         ledger["would_trip"] = {**before, "count": before["count"] + 1}
@@ -285,6 +289,8 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
             ledger["tripped"] = {**trip, "n": ledger["trips"]}
         else:  # several tasks of one superstep found the loop at its end: one trip, which holds back all that they do
             ledger["tripped"] = {**shut, "to": [*shut["to"], *(t for t in trip["to"] if t not in shut["to"])]}
+            if "beside" in trip:
+                ledger["tripped"]["beside"] = [*shut.get("beside", ()), *trip["beside"]]
 
 
 def _cross(ledger: dict[str, Any], source: str, targets: Collection[str], ring: Ring, crossed: set[str]) -> None:
@@ -306,6 +312,7 @@ def _cross(ledger: dict[str, Any], source: str, targets: Collection[str], ring: 
             cycles = count - 1
     ledger["handoffs"] = handoffs
     ledger["cycles"] = cycles
+    ledger["waiting"] = list(dict.fromkeys([*ledger.get("waiting", ()), *(source + EDGE + t for t in targets)]))
 
 
 def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], ring: Ring) -> None:
@@ -325,6 +332,8 @@ def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], rin
     nodes[name] = {"visits": count, "moved": moved, "window": [*window, entry]}
     ledger["nodes"] = nodes
     ledger["last"] = name
+    if waiting := ledger.get("waiting"):
+        ledger["waiting"] = [edge for edge in waiting if not edge.endswith(EDGE + name)]
     if seconds := visit.get("seconds"):
         ledger["seconds"] = round(ledger.get("seconds", 0.0) + seconds, 6)
     if tokens := visit.get("tokens"):

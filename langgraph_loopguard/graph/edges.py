@@ -132,12 +132,8 @@ class JoinGate(Runnable[Any, Any]):
             msg = "a gate runs in a graph only"
             raise ValueError(msg)
         view = StateView(config, self.shape, input)
-        shut = [
-            bool(pass_gate((guard,), source, [self.target], view, config))
-            for guard in self.guards
-            if (source := self.source_for(guard)) is not None
-        ]
-        return Command(goto=ESCALATE if any(shut) else self.target)
+        watches = [(guard, source) for guard in self.guards if (source := self.source_for(guard)) is not None]
+        return Command(goto=ESCALATE if pass_gate(watches, [self.target], view, config) else self.target)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """The same as `invoke`."""

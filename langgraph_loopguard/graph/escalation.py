@@ -180,6 +180,7 @@ def decide(
         if decision.guidance and (answers := _answer_tool_calls(shape, config, decision.guidance)):
             event["reenter"] = False
             return Command(update=update | answers, goto=tripped.get("source", END))
+        update[LEDGERS] = [event, *tripped.get("beside", ())]
         sent = {send.node for send in held}
         targets = [target for target in tripped.get("to", ()) if target not in sent]
         return Command(update=update | _guidance(shape, decision.guidance), goto=[*held, *targets])

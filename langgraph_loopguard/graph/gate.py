@@ -51,12 +51,38 @@ class _Crossing:
     key: Any
     scope: str
     indexes: list[int]
-    targets: list[str]
+    names: list[str]
+
+    @property
+    def targets(self) -> list[str]:
+        """The nodes that it enters, each once."""
+        return list(dict.fromkeys(self.names))
+
+    def entered(self, denied: frozenset[int]) -> list[str]:
+        """Targets that are still entered when some destinations are not."""
+        left = [name for index, name in zip(self.indexes, self.names, strict=True) if index not in denied]
+        return list(dict.fromkeys(left))
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What one guard says to one crossing."""
+
+    guard: LoopGuard
+    crossing: _Crossing
+    before: Mapping[str, Any] | None
+    prior: Sequence[dict[str, Any]]
+    event: dict[str, Any]
+    ledger: dict[str, Any]
+    shut: bool
+
+    def fold_again(self) -> None:
+        """Fold the event anew after it was changed."""
+        self.ledger = fold(self.before, (*self.prior, self.event), self.guard.ring)
 
 
 def pass_gate(
-    guards: Sequence[LoopGuard],
-    source: str,
+    watches: Iterable[tuple[LoopGuard, str]],
     destinations: Sequence[Destination],
     view: StateView,
     config: RunnableConfig,
@@ -66,8 +92,7 @@ def pass_gate(
     """Count and judge one pass of a node's routing; write the events into the present step.
 
     Args:
-        guards: The guards that watch edges of `source`.
-        source: The node that hands over.
+        watches: Each guard with the node that hands over, as that guard sees it.
         destinations: Where its routing goes.
         view: The state after the node's writes.
         config: The task's config.
@@ -76,8 +101,9 @@ def pass_gate(
     Returns:
         Indexes of the destinations that must not be entered.
     """
+    watches = tuple(watches)
     task = _pregel.task_id(config)
-    near = task is not None and _pregel.steps_left_at_least(config) <= max([guard.steps for guard in guards])
+    near = task is not None and _pregel.steps_left_at_least(config) <= max([guard.steps for guard, _ in watches])
     keys = (LEDGERS, STEPS) if near else (LEDGERS,)
     note = _pregel.left(config)
     if note is None or note["task"] != task:
@@ -89,33 +115,53 @@ def pass_gate(
         found = _pregel.read(config, keys, fresh=False)
     before: Ledgers | None = found.get(LEDGERS)
     events: list[dict[str, Any]] = note["events"]
-    after: dict[tuple[str, str], dict[str, Any]] = note["after"]
-    denied: set[int] = set()
-    for guard in guards:
+    judged: list[_Judged] = []
+    for guard, source in watches:
         # The visit counts once, whichever of the node's gates comes to write it.
         counted = guard.name in note["counted"]
         visit = note["entry"]["visits"].get(guard.name) if note["entry"] is not None else None
-        judge = _Judge(guard, source, visit, counted, found.get(STEPS))
+        judge = _Judge(guard, source, visit, counted, found.get(STEPS), edit=task is None)
         scopes = (before or {}).get(guard.name) or {}
         for crossing in _crossings(guard, source, destinations, view, note["entry"]):
             if not crossing.targets and (not last or counted or visit is None):
                 continue
             prior = [e for e in events if e["guard"] == guard.name and e["scope"] == crossing.scope]
-            event, ledger, shut = judge.judge(crossing, scopes.get(crossing.scope), prior)
-            events.append(event)
-            after[guard.name, crossing.scope] = ledger
-            note["counted"].add(guard.name)
-            if shut:
-                denied.update(crossing.indexes)
-                sends = [d for i in crossing.indexes if isinstance(d := destinations[i], Send)]
-                if sends and "trip" in event:
-                    note["held"][held_name(guard.name, crossing.scope)] = sends
+            judged.append(judge.judge(crossing, scopes.get(crossing.scope), prior))
+    denied = frozenset(index for one in judged if one.shut for index in one.crossing.indexes)
+    if denied and len(watches) > 1:
+        _take_back(judged, denied)
+    for one in judged:
+        events.append(one.event)
+        note["after"][one.guard.name, one.crossing.scope] = one.ledger
+        note["counted"].add(one.guard.name)
+        sends = [d for i in one.crossing.indexes if one.shut and isinstance(d := destinations[i], Send)]
+        if sends and "trip" in one.event:
+            note["held"][held_name(one.guard.name, one.crossing.scope)] = sends
     if last and events:
         # One write per channel and task: a second one would turn the node's entry in the `updates` stream into a list.
-        _pregel.write(config, [(LEDGERS, Events(events, before, _merged(before, after)))])
+        _pregel.write(config, [(LEDGERS, Events(events, before, _merged(before, note["after"])))])
     if last and note["held"]:
         _pregel.write(config, [(HELD, note["held"])])
-    return frozenset(denied)
+    return denied
+
+
+def _take_back(judged: Sequence[_Judged], denied: frozenset[int]) -> None:
+    """Let no guard count what another one has stopped; the trip keeps what they are to count should it be entered."""
+    for one in judged:
+        if one.shut or denied.isdisjoint(one.crossing.indexes):
+            continue
+        targets = one.crossing.targets
+        entered = one.crossing.entered(denied)
+        waits = {**one.event, "visit": None, "cross": [target for target in targets if target not in entered]}
+        waits.pop("would_trip", None)
+        one.event["cross"] = entered
+        if not entered:
+            one.event.pop("would_trip", None)
+        one.fold_again()
+        for other in judged:
+            if "trip" in other.event and not set(other.crossing.indexes).isdisjoint(one.crossing.indexes):
+                other.event["trip"].setdefault("beside", []).append(waits)
+                other.fold_again()
 
 
 def new_note(task: str | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -159,8 +205,7 @@ def _crossings(
         if crossing is None:
             crossing = crossings[scope] = _Crossing(key, scope, [], [])
         crossing.indexes.append(index)
-        if target not in crossing.targets:
-            crossing.targets.append(target)
+        crossing.names.append(target)
     if crossings:
         return crossings.values()
     key, scope = (None, NO_KEY) if guard.key is None else _scope(guard, guard.key, view, visit, None)
@@ -200,10 +245,9 @@ class _Judge:
     visit: Mapping[str, Any] | None
     counted: bool
     steps_left: int | None
+    edit: bool
 
-    def judge(
-        self, crossing: _Crossing, before: Mapping[str, Any] | None, prior: Sequence[dict[str, Any]]
-    ) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    def judge(self, crossing: _Crossing, before: Mapping[str, Any] | None, prior: Sequence[dict[str, Any]]) -> _Judged:
         """Return the event to write, the ledger after it, and whether the edge stays shut.
 
         Args:
@@ -211,33 +255,38 @@ class _Judge:
             before: The ledger before the superstep.
             prior: Events of the same task and scope, by an earlier gate: they are of the same superstep.
         """
-        guard, visit = self.guard, self.visit
+        guard, visit, targets = self.guard, self.visit, crossing.targets
         event: dict[str, Any] = {
             **guard.stamp,
             "event": "step",
             "scope": crossing.scope,
             "node": self.source,
             "visit": None if visit is None or self.counted or "error" in visit else visit,
-            "cross": crossing.targets,
+            "cross": targets,
             "steps_left": self.steps_left,
         }
-        if not crossing.targets:
-            return event, fold(before, (*prior, event), guard.ring), False
+        if self.edit:
+            event["edit"] = True
+        judged = _Judged(guard, crossing, before, prior, event, {}, shut=False)
         now = fold(before, prior, guard.ring) if prior else before
-        if now is not None and now.get("tripped") is not None and guard.mode == "enforce":
+        if targets and now is not None and now.get("tripped") is not None and guard.mode == "enforce":
             event["cross"] = []
-            return event, fold(before, (*prior, event), guard.ring), True
-        after = fold(before, (*prior, event), guard.ring)
-        reason = self._reason(guard, crossing, after, visit)
+            judged.shut = True
+        judged.fold_again()
+        if judged.shut or not targets:
+            return judged
+        reason = self._reason(guard, crossing, judged.ledger, visit)
         if reason is None:
-            return event, after, False
+            return judged
         if guard.mode == "observe":
             logger.info("guard %s would have tripped at %s: %s", guard.name, self.source, reason.message)
             event["would_trip"] = {"reason": reason.to_json()}
         else:
             event["cross"] = []
             event["trip"] = self._trip(guard, crossing, reason)
-        return event, fold(before, (*prior, event), guard.ring), guard.mode == "enforce"
+            judged.shut = True
+        judged.fold_again()
+        return judged
 
     def _reason(self, guard: LoopGuard, crossing: _Crossing, after: Mapping[str, Any], visit: Any) -> Reason | None:
         if isinstance(crossing.key, _BrokenKey):

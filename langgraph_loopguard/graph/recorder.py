@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -91,7 +92,8 @@ class Visit:
         )
         if crossing or not recorder.gated:
             # What a Command writes is not in the task's writes yet: the view shows the state with it.
-            denied = pass_gate(recorder.guards, recorder.name, destinations, view, config, last=not recorder.gated)
+            watches = zip(recorder.guards, repeat(recorder.name))
+            denied = pass_gate(watches, destinations, view, config, last=not recorder.gated)
             if denied:
                 result = _diverted(result, denied)
         _pregel.write(config, [(HISTORY, [entry])])

@@ -195,7 +195,6 @@ def test_two_guards_on_one_joined_edge_both_guard_it(caps: tuple[int, int]) -> N
             assert guard.ledger(state).handoffs[f"{node}->c"] == least + 1
 
 
-@pytest.mark.xfail(strict=True, reason="a guard counts the handoff that another guard of the same edge has stopped")
 @pytest.mark.parametrize("form", ["plain", "joined"])
 @pytest.mark.parametrize("action", ["accept", "retry"])
 def test_a_handoff_that_one_guard_stops_is_counted_by_none(form: str, action: str) -> None:

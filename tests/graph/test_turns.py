@@ -273,10 +273,6 @@ def test_threads_that_run_turn_about_never_meet() -> None:
 # -- edits of the state --------------------------------------------------------------------------------------
 
 
-DOUBLED = pytest.mark.xfail(strict=True, reason="`update_state` as the source counts the handoff that waits once more")
-
-
-@DOUBLED
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("as_node", ["reviewer", None])
 def test_an_edit_before_the_handoff_is_taken_up_counts_nothing(plain: bool, as_node: Any) -> None:
@@ -290,7 +286,6 @@ def test_an_edit_before_the_handoff_is_taken_up_counts_nothing(plain: bool, as_n
     assert (2, 2) == (fixes(app), counted(app, guard)[FORWARD])
 
 
-@DOUBLED
 def test_an_edit_of_the_way_back_counts_nothing() -> None:
     """The same at the other edge of the pair."""
     app, guard = looping(max_cycles=5)
