@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from types import CodeType
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langgraph_loopguard.graph.caching import cache_inside
+from langgraph_loopguard.graph.commands import may_command
 from langgraph_loopguard.graph.edges import (
     ANYWHERE,
     Builder,
@@ -114,16 +114,7 @@ def _may_go(builder: Builder, edges: set[tuple[str, str]], source: str, target: 
     if isinstance(runnable, RecordedNode):
         runnable = runnable.inner
     function = getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
-    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-    return code is None or any("Command" in name for name in _names(code))
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    yield from code.co_freevars
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
+    return function is None or may_command(function)
 
 
 def _check_wired(builder: Builder, guard: LoopGuard) -> None:

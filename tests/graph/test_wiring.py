@@ -618,16 +618,11 @@ def to_fixer(state: State) -> Any:
     return Command(update={"n": 1}, goto="fixer")
 
 
-HIDDEN = pytest.mark.xfail(strict=True, reason="only the node's own code is searched for `Command`, not what it calls")
-
-
 @pytest.mark.parametrize(
     "kind",
     [
         *("method", "callable", "partial", "decorated", "async", "imported"),
-        pytest.param("closure", marks=HIDDEN),
-        pytest.param("async closure", marks=HIDDEN),
-        pytest.param("helper", marks=HIDDEN),
+        *("closure", "async closure", "helper", "own method", "holder", "recursive"),
     ],
 )
 def test_a_command_is_seen_in_every_kind_of_node(kind: str) -> None:
@@ -642,6 +637,9 @@ def test_a_command_is_seen_in_every_kind_of_node(kind: str) -> None:
     class Holder:
         def method(self, state: State) -> Any:
             return Command(update={"n": 1}, goto="fixer")
+
+        def calls(self, state: State) -> Any:
+            return self.method(state)
 
         def __call__(self, state: State) -> Any:
             return Command(update={"n": 1}, goto="fixer")
@@ -662,7 +660,16 @@ def test_a_command_is_seen_in_every_kind_of_node(kind: str) -> None:
     async def aclosure(state: State) -> Any:
         return decide(state)
 
+    class Plain:
+        step = Holder.method
+
+    plain = Plain()
+
+    def recursive(state: State, again: bool = True) -> Any:
+        return recursive(state, False) if again else plain.step(state)
+
     nodes: dict[str, Any] = {
+        "own method": Holder().calls, "holder": lambda state: plain.step(state), "recursive": recursive,
         "closure": closure, "async closure": aclosure, "helper": lambda state: to_fixer(state),
         "method": Holder().method, "callable": Holder(), "partial": functools.partial(decide), "decorated": decorated,
         "async": acts, "imported": imported,
