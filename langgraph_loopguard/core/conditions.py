@@ -441,8 +441,9 @@ class StepReserve(Condition):
     """LangGraph's recursion limit is about to strike: escalate while there are supersteps left to do it in.
 
     Trips when fewer than `n` supersteps would be left at the next guarded crossing, judged by the most that lay between
-    two of them so far. Two are what a trip needs: the record and the question. The limit itself ends in an exception
-    and hands nothing over.
+    two of them so far; a way that grew is taken to grow as much again. Two are what a trip needs: the record and the
+    question. The limit itself ends in an exception and hands nothing over. Rounds that grow faster and faster can still
+    meet it.
     """
 
     n: int = 2
@@ -458,7 +459,7 @@ class StepReserve(Condition):
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
         left = ledger.steps_left
-        if left is None or left - (ledger.stride or UNKNOWN_STRIDE) >= self.n:
+        if left is None or left - (ledger.stride or UNKNOWN_STRIDE) - ledger.growth >= self.n:
             return PROCEED
         return trip(
             self.name,
@@ -466,7 +467,7 @@ class StepReserve(Condition):
             threshold=self.n,
             observed=left,
             message=f"LangGraph's recursion limit leaves {left} supersteps, too few for another round and a handover",
-            evidence=({"cycles": ledger.cycles, "stride": ledger.stride},),
+            evidence=({"cycles": ledger.cycles, "stride": ledger.stride, "growth": ledger.growth},),
         )
 
 

@@ -94,6 +94,7 @@ class LedgerData(TypedDict, total=False):
     history_from: int
     steps_left: int | None
     stride: int
+    growth: int
     at: float | None
 
 
@@ -189,6 +190,11 @@ class Ledger:
         return self.data.get("stride")
 
     @property
+    def growth(self) -> int:
+        """By how many supersteps such ways grew when they last did, after the first lap."""
+        return int(self.data.get("growth", 0))
+
+    @property
     def last(self) -> str | None:
         """The node that was visited last."""
         return self.data.get("last")
@@ -273,7 +279,11 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
     if "steps_left" in event and (event.get("cross") or event.get("trip")):
         left, before = event["steps_left"], ledger.get("steps_left")
         if left is not None and before is not None and before > left:  # a rise is a new run: the limit begins anew
-            ledger["stride"] = max(ledger.get("stride", 0), before - left)
+            stride, longest = before - left, ledger.get("stride", 0)
+            if stride > longest:
+                ledger["stride"] = stride
+                if ledger.get("cycles", 0) > 1:  # in the first lap each edge is new, and a longer way is no growth
+                    ledger["growth"] = stride - longest
         ledger["steps_left"] = left
     if event.get("came_back"):
         ledger["cycles"] = ledger.get("cycles", 0) + 1

@@ -22,7 +22,7 @@ from langgraph_loopguard.graph.channels import LEDGERS, STEPS
 from langgraph_loopguard.graph.state import is_object
 from langgraph_loopguard.graph.wiring import RecordedNode
 
-PASSING = ("seconds", "steps_left", "stride", "at")
+PASSING = ("seconds", "steps_left", "stride", "growth", "at")
 """Parts of a ledger that differ from run to run and decide nothing by themselves."""
 
 _plain = Fingerprinter(scrub=False)

@@ -576,6 +576,19 @@ def test_stride_is_the_longest_way_between_two_crossings(lefts: list[int], strid
     assert (stride, lefts[-1]) == (Ledger(ledger).stride, Ledger(ledger).steps_left)
 
 
+@pytest.mark.parametrize(
+    ("lefts", "growth"),
+    [([90, 88], 0), ([90, 89, 80, 79, 70, 69], 0), ([90, 88, 86, 84, 80], 2), ([90, 88, 86, 84, 80, 73, 70], 3)],
+)
+def test_growth_is_by_how_much_ways_got_longer_after_the_first_lap(lefts: list[int], growth: int) -> None:
+    """The two ways of a pair differ in length, which is no growth."""
+    ledger: Any = None
+    for turn, left in enumerate(lefts):
+        source, target = ("a", "b") if turn % 2 == 0 else ("b", "a")
+        ledger = fold(ledger, [{**step(source, target), "steps_left": left}], PAIR)
+    assert growth == Ledger(ledger).growth
+
+
 def test_a_refused_crossing_has_a_stride_too() -> None:
     """The way to a trip is as long as the way to a handoff."""
     crossed = {**step("a", "b"), "steps_left": 20}
@@ -599,7 +612,7 @@ def test_an_event_of_a_later_version_is_passed_over() -> None:
 def test_an_empty_ledger_says_so() -> None:
     """The view of nothing: every count is zero, every question has an answer."""
     view = Ledger()
-    assert (0, {}, False, None, None, 0.0, 0, None, None, {}, 0, 0, 0, None, {}, None) == (
+    assert (0, {}, False, None, None, 0.0, 0, None, None, {}, 0, 0, 0, None, {}, None, 0) == (
         view.cycles,
         view.handoffs,
         view.tripped,
@@ -616,6 +629,7 @@ def test_an_empty_ledger_says_so() -> None:
         view.revisited,
         view.measure,
         view.stride,
+        view.growth,
     )
     assert ({"v": 1}, "Ledger(cycles=0, handoffs={}, tripped=False)") == (view.to_json(), repr(view))
     assert view != {"v": 1}

@@ -80,6 +80,28 @@ def test_the_recursion_limit_is_never_met(
     assert bool(saver and "outcome" in result) == ("__interrupt__" in result)
 
 
+@pytest.mark.parametrize("limit", range(30, 120, 3))
+@pytest.mark.parametrize("more", [1, 2, 3])
+def test_rounds_that_grow_are_handed_over_in_time(more: int, limit: int) -> None:
+    """Each round takes some supersteps more than the one before."""
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+
+    def works(state: State) -> Command[Any]:
+        done = state["log"][::-1].index("fixer")
+        again = done < more * state["log"].count("fixer")
+        return Command(update={"log": ["works"]}, goto="works" if again else "reviewer")
+
+    builder.add_node("reviewer", lambda state: {"log": ["reviewer"]})
+    builder.add_node("fixer", lambda state: {"log": ["fixer"]})
+    builder.add_node("works", works, destinations=("works", "reviewer"))
+    builder.add_edge(START, "reviewer")
+    builder.add_edge("reviewer", "fixer")
+    builder.add_edge("fixer", "works")
+    guard_loop(builder, "reviewer", "fixer", max_cycles=1000)
+    result = builder.compile().invoke({"log": []}, {"recursion_limit": limit})
+    assert "StepReserve" == result["escalation"]["reason"]["condition"]
+
+
 @pytest.mark.parametrize("saver", [False, True])
 @pytest.mark.parametrize("limit", [5, 6, 7, 8, 10, 25])
 def test_a_bare_pair_hands_over_under_a_small_limit(limit: int, saver: bool) -> None:
