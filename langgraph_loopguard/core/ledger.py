@@ -273,27 +273,21 @@ def fold(data: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]], ri
 
 
 def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, crossed: set[str]) -> None:
-    visit = event.get("visit")
-    if visit is not None:
-        _fold_visit(ledger, event["node"], visit, ring)
-    if "steps_left" in event and (event.get("cross") or event.get("trip")):
-        left, before = event["steps_left"], ledger.get("steps_left")
-        if left is not None and before is not None and before > left:  # a rise is a new run: the limit begins anew
-            stride, longest = before - left, ledger.get("stride", 0)
-            if stride > longest:
-                ledger["stride"] = stride
-                if ledger.get("cycles", 0) > 1:  # in the first lap each edge is new, and a longer way is no growth
-                    ledger["growth"] = stride - longest
-        ledger["steps_left"] = left
+    node, cross, trip = event["node"], event.get("cross"), event.get("trip")
+    if (visit := event.get("visit")) is not None:
+        _fold_visit(ledger, node, visit, ring)
+    if (cross or trip) and "steps_left" in event:
+        _fold_steps(ledger, event["steps_left"])
     if event.get("came_back"):
         ledger["cycles"] = ledger.get("cycles", 0) + 1
-    if cross := event.get("cross"):
-        waiting = ledger.get("waiting", ()) if event.get("edit") else ()
-        _cross(ledger, event["node"], [t for t in cross if event["node"] + EDGE + t not in waiting], ring, crossed)
+    if cross:
+        if event.get("edit") and (waiting := ledger.get("waiting")):
+            cross = [target for target in cross if node + EDGE + target not in waiting]
+        _cross(ledger, node, cross, ring, crossed)
     if (reason := event.get("would_trip")) is not None:
         before = ledger.get("would_trip") or {**reason, "cycles": ledger.get("cycles", 0), "count": 0}
         ledger["would_trip"] = {**before, "count": before["count"] + 1}
-    if (trip := event.get("trip")) is not None:
+    if trip is not None:
         if (shut := ledger.get("tripped")) is None:
             ledger["trips"] = ledger.get("trips", 0) + 1
             ledger["tripped"] = {**trip, "n": ledger["trips"]}
@@ -303,26 +297,37 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
                 ledger["tripped"]["beside"] = [*shut.get("beside", ()), *trip["beside"]]
 
 
+def _fold_steps(ledger: dict[str, Any], left: int | None) -> None:
+    before = ledger.get("steps_left")
+    if left is not None and before is not None and before > left:  # a rise is a new run: the limit begins anew
+        stride, longest = before - left, ledger.get("stride", 0)
+        if stride > longest:
+            ledger["stride"] = stride
+            if ledger.get("cycles", 0) > 1:  # in the first lap each edge is new, and a longer way is no growth
+                ledger["growth"] = stride - longest
+    ledger["steps_left"] = left
+
+
 def _cross(ledger: dict[str, Any], source: str, targets: Collection[str], ring: Ring, crossed: set[str]) -> None:
-    handoffs = dict(ledger.get("handoffs", ()))
-    cycles = ledger.get("cycles", 0)
-    stops = ring.nodes[0] in targets and source != ring.nodes[0]  # then nobody passes over the first node
+    handoffs, waiting = dict(ledger.get("handoffs", ())), ledger.get("waiting") or []
+    cycles, first = ledger.get("cycles", 0), ring.nodes[0]
+    stops = source != first and first in targets  # then nobody passes over the first node
     for target in targets:
         edge = source + EDGE + target
         if edge in crossed:
             continue
         crossed.add(edge)
+        if edge not in waiting:
+            waiting = [*waiting, edge]
         count = handoffs[edge] = handoffs.get(edge, 0) + 1
-        if "" not in crossed and not stops and ring.laps(source, target):
+        if not stops and "" not in crossed and ring.laps(source, target):
             crossed.add("")
             cycles += 1
         # A walk may come round to an edge by ways that no guard sees; the edge itself has seen it.
         if count - 1 > cycles:
             crossed.add("")
             cycles = count - 1
-    ledger["handoffs"] = handoffs
-    ledger["cycles"] = cycles
-    ledger["waiting"] = list(dict.fromkeys([*ledger.get("waiting", ()), *(source + EDGE + t for t in targets)]))
+    ledger["handoffs"], ledger["cycles"], ledger["waiting"] = handoffs, cycles, waiting
 
 
 def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], ring: Ring) -> None:
@@ -337,13 +342,13 @@ def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], rin
     if unmoved:
         keys = {key: value for key, value in keys.items() if key not in unmoved or key in moved} or keys
     entry = {"n": count, "cycle": ledger.get("cycles", 0), "keys": keys}
-    if len(window) >= ring.window:
-        window = window[len(window) - ring.window + 1 :]
-    nodes[name] = {"visits": count, "moved": moved, "window": [*window, entry]}
+    window = [*window[1 - ring.window :], entry] if ring.window > 1 else [entry]
+    nodes[name] = {"visits": count, "moved": moved, "window": window}
     ledger["nodes"] = nodes
     ledger["last"] = name
     if waiting := ledger.get("waiting"):
-        ledger["waiting"] = [edge for edge in waiting if not edge.endswith(EDGE + name)]
+        arrived = EDGE + name
+        ledger["waiting"] = [edge for edge in waiting if not edge.endswith(arrived)]
     if seconds := visit.get("seconds"):
         ledger["seconds"] = round(ledger.get("seconds", 0.0) + seconds, 6)
     if tokens := visit.get("tokens"):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -19,7 +18,7 @@ from langgraph.types import Send
 from langgraph_loopguard.core.conditions import broken
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import EDGE, Ledger, fold
-from langgraph_loopguard.core.verdict import Reason
+from langgraph_loopguard.core.verdict import PROCEED, Reason
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import HELD, HISTORY, LEDGERS, STEPS, Events, Ledgers
 from langgraph_loopguard.graph.guard import NO_KEY, LoopGuard, scope_name
@@ -34,6 +33,9 @@ Destination = str | Send
 """Where a router or a `Command` goes."""
 
 
+NONE: frozenset[int] = frozenset()
+
+
 def held_name(guard: str, scope: str) -> str:
     """Name under which the `Send`s that a shut loop holds back are kept."""
     return f"{guard}:{scope}"
@@ -44,45 +46,120 @@ def target_of(destination: Destination) -> str:
     return destination.node if isinstance(destination, Send) else destination
 
 
-@dataclass(slots=True)
-class _Crossing:
-    """What one guard makes of the destinations with one scope key."""
+class _Pass:
+    """What one guard makes of the destinations with one scope key, and what it says to them.
 
-    key: Any
-    scope: str
-    indexes: list[int]
-    names: list[str]
+    Attributes:
+        guard: The guard.
+        source: The node that hands over.
+        key: The scope key, or a `_BrokenKey`.
+        scope: Name of the scope key's ledger.
+        indexes: Which destinations these are.
+        targets: The nodes that they enter, each once.
+        event: What is written.
+        ledger: What the ledger is after it.
+        shut: They must not be entered.
+    """
 
-    @property
-    def targets(self) -> list[str]:
-        """The nodes that it enters, each once."""
-        return list(dict.fromkeys(self.names))
+    __slots__ = ("before", "event", "guard", "indexes", "key", "ledger", "prior", "scope", "shut", "source", "targets")
 
-    def entered(self, denied: frozenset[int]) -> list[str]:
-        """Targets that are still entered when some destinations are not."""
-        left = [name for index, name in zip(self.indexes, self.names, strict=True) if index not in denied]
-        return list(dict.fromkeys(left))
+    def __init__(self, guard: LoopGuard, source: str, key: Any, scope: str) -> None:
+        self.guard = guard
+        self.source = source
+        self.key = key
+        self.scope = scope
+        self.indexes: list[int] = []
+        self.targets: list[str] = []
+        self.shut = False
 
+    def fold(self) -> None:
+        """Fold the event into the ledger from before the superstep."""
+        self.ledger: dict[str, Any] = fold(self.before, (*self.prior, self.event), self.guard.ring)
 
-@dataclass(slots=True)
-class _Judged:
-    """What one guard says to one crossing."""
+    def judge(
+        self,
+        before: Mapping[str, Any] | None,
+        prior: Sequence[dict[str, Any]],
+        visit: Mapping[str, Any] | None,
+        *,
+        counted: bool,
+        steps_left: int | None,
+        edit: bool,
+    ) -> None:
+        """Make the event, and the ledger after it.
 
-    guard: LoopGuard
-    crossing: _Crossing
-    before: Mapping[str, Any] | None
-    prior: Sequence[dict[str, Any]]
-    event: dict[str, Any]
-    ledger: dict[str, Any]
-    shut: bool
+        Args:
+            before: The ledger before the superstep.
+            prior: Events of the same task and scope, by an earlier gate: they are of the same superstep.
+            visit: The node's visit, as its recorder left it.
+            counted: An earlier gate of the task has written the visit.
+            steps_left: Supersteps that the recursion limit still allows; `None` while there are plenty.
+            edit: No task runs: a person changes the state as this node.
+        """
+        guard, targets = self.guard, self.targets
+        self.before, self.prior = before, prior
+        failed = visit["error"] if visit is not None and "error" in visit else None
+        event: dict[str, Any] = {
+            **guard.stamp,
+            "event": "step",
+            "scope": self.scope,
+            "node": self.source,
+            "visit": None if counted or failed is not None else visit,
+            "cross": targets,
+            "steps_left": steps_left,
+        }
+        if edit:
+            event["edit"] = True
+        self.event = event
+        enforced = guard.mode == "enforce"
+        now = fold(before, prior, guard.ring) if prior else before
+        if enforced and targets and now is not None and now.get("tripped") is not None:
+            event["cross"] = []
+            self.shut = True
+        self.fold()
+        if self.shut or not targets:
+            return
+        reason = self._reason(failed)
+        if reason is None:
+            return
+        if enforced:
+            event["cross"] = []
+            event["trip"] = self._trip(reason)
+            self.shut = True
+        else:
+            logger.info("guard %s would have tripped at %s: %s", guard.name, self.source, reason.message)
+            event["would_trip"] = {"reason": reason.to_json()}
+        self.fold()
 
-    def fold_again(self) -> None:
-        """Fold the event anew after it was changed."""
-        self.ledger = fold(self.before, (*self.prior, self.event), self.guard.ring)
+    def _reason(self, failed: dict[str, Any] | None) -> Reason | None:
+        if type(self.key) is _BrokenKey:
+            return self.key.reason
+        if failed is not None:
+            return Reason.from_json(failed)
+        verdict = self.guard.check(Ledger(self.ledger))
+        if verdict is PROCEED:
+            return None
+        if verdict.warned and verdict.reason is not None:
+            logger.warning("guard %s at %s: %s", self.guard.name, self.source, verdict.reason.message)
+        return verdict.reason if verdict.tripped else None
+
+    def _trip(self, reason: Reason) -> dict[str, Any]:
+        key = None if type(self.key) is _BrokenKey else to_jsonable(self.key)
+        found = reason.to_json()
+        if self.guard.per == "thread" and reason.kind == "exhausted" and "StepReserve" not in reason.condition:
+            found["message"] += " (counted over all inputs of the thread)"
+        return {
+            "source": self.source,
+            "to": self.targets,
+            "edge": EDGE.join((self.source, self.targets[0])),
+            "reason": to_jsonable(found),
+            "scope_key": key,
+            "at": time.time(),
+        }
 
 
 def pass_gate(
-    watches: Iterable[tuple[LoopGuard, str]],
+    watches: Sequence[tuple[LoopGuard, str]],
     destinations: Sequence[Destination],
     view: StateView,
     config: RunnableConfig,
@@ -101,7 +178,6 @@ def pass_gate(
     Returns:
         Indexes of the destinations that must not be entered.
     """
-    watches = tuple(watches)
     task = _pregel.task_id(config)
     near = task is not None and _pregel.steps_left_at_least(config) <= max([guard.steps for guard, _ in watches])
     keys = (LEDGERS, STEPS) if near else (LEDGERS,)
@@ -114,29 +190,39 @@ def pass_gate(
     else:
         found = _pregel.read(config, keys, fresh=False)
     before: Ledgers | None = found.get(LEDGERS)
-    events: list[dict[str, Any]] = note["events"]
-    judged: list[_Judged] = []
+    entry, events = note["entry"], note["events"]
+    passes: list[_Pass] = []
+    shut = False
     for guard, source in watches:
         # The visit counts once, whichever of the node's gates comes to write it.
         counted = guard.name in note["counted"]
-        visit = note["entry"]["visits"].get(guard.name) if note["entry"] is not None else None
-        judge = _Judge(guard, source, visit, counted, found.get(STEPS), edit=task is None)
+        visit = entry["visits"].get(guard.name) if entry is not None else None
         scopes = (before or {}).get(guard.name) or {}
-        for crossing in _crossings(guard, source, destinations, view, note["entry"]):
-            if not crossing.targets and (not last or counted or visit is None):
+        for one in _passes(guard, source, destinations, view, entry):
+            if not one.targets and (not last or counted or visit is None):
                 continue
-            prior = [e for e in events if e["guard"] == guard.name and e["scope"] == crossing.scope]
-            judged.append(judge.judge(crossing, scopes.get(crossing.scope), prior))
-    denied = frozenset(index for one in judged if one.shut for index in one.crossing.indexes)
-    if denied and len(watches) > 1:
-        _take_back(judged, denied)
-    for one in judged:
+            prior = [e for e in events if e["guard"] == guard.name and e["scope"] == one.scope] if events else ()
+            one.judge(
+                scopes.get(one.scope),
+                prior,
+                visit,
+                counted=counted,
+                steps_left=found.get(STEPS) if near else None,
+                edit=task is None,
+            )
+            passes.append(one)
+            shut |= one.shut
+    denied = frozenset(index for one in passes if one.shut for index in one.indexes) if shut else NONE
+    if shut and len(watches) > 1:
+        _take_back(passes, denied, destinations)
+    for one in passes:
         events.append(one.event)
-        note["after"][one.guard.name, one.crossing.scope] = one.ledger
+        note["after"][one.guard.name, one.scope] = one.ledger
         note["counted"].add(one.guard.name)
-        sends = [d for i in one.crossing.indexes if one.shut and isinstance(d := destinations[i], Send)]
-        if sends and "trip" in one.event:
-            note["held"][held_name(one.guard.name, one.crossing.scope)] = sends
+        if one.shut and "trip" in one.event:
+            sends = [d for i in one.indexes if isinstance(d := destinations[i], Send)]
+            if sends:
+                note["held"][held_name(one.guard.name, one.scope)] = sends
     if last and events:
         # One write per channel and task: a second one would turn the node's entry in the `updates` stream into a list.
         _pregel.write(config, [(LEDGERS, Events(events, before, _merged(before, note["after"])))])
@@ -145,23 +231,22 @@ def pass_gate(
     return denied
 
 
-def _take_back(judged: Sequence[_Judged], denied: frozenset[int]) -> None:
+def _take_back(passes: Sequence[_Pass], denied: frozenset[int], destinations: Sequence[Destination]) -> None:
     """Let no guard count what another one has stopped; the trip keeps what they are to count should it be entered."""
-    for one in judged:
-        if one.shut or denied.isdisjoint(one.crossing.indexes):
+    for one in passes:
+        if one.shut or denied.isdisjoint(one.indexes):
             continue
-        targets = one.crossing.targets
-        entered = one.crossing.entered(denied)
-        waits = {**one.event, "visit": None, "cross": [target for target in targets if target not in entered]}
+        entered = list(dict.fromkeys(target_of(destinations[i]) for i in one.indexes if i not in denied))
+        waits = {**one.event, "visit": None, "cross": [target for target in one.targets if target not in entered]}
         waits.pop("would_trip", None)
         one.event["cross"] = entered
         if not entered:
             one.event.pop("would_trip", None)
-        one.fold_again()
-        for other in judged:
-            if "trip" in other.event and not set(other.crossing.indexes).isdisjoint(one.crossing.indexes):
+        one.fold()
+        for other in passes:
+            if "trip" in other.event and not set(other.indexes).isdisjoint(one.indexes):
                 other.event["trip"].setdefault("beside", []).append(waits)
-                other.fold_again()
+                other.fold()
 
 
 def new_note(task: str | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -183,15 +268,15 @@ def _own_visit(history: Any, task: str) -> Mapping[str, Any] | None:
     return entry if entry.get("task") == task else None
 
 
-def _crossings(
+def _passes(
     guard: LoopGuard,
     source: str,
     destinations: Sequence[Destination],
     view: StateView,
     visit: Mapping[str, Any] | None,
-) -> Iterable[_Crossing]:
-    """Sort the guarded destinations by scope key; a pass that crosses no guarded edge is one crossing to nowhere."""
-    crossings: dict[str, _Crossing] = {}
+) -> Iterable[_Pass]:
+    """Sort the guarded destinations by scope key; a pass that crosses no guarded edge is one to nowhere."""
+    passes: dict[str, _Pass] = {}
     for index, destination in enumerate(destinations):
         arg = destination.arg if isinstance(destination, Send) else None
         target = destination.node if isinstance(destination, Send) else destination
@@ -201,15 +286,16 @@ def _crossings(
             key, scope = None, NO_KEY
         else:
             key, scope = _scope(guard, guard.key, view, visit, arg)
-        crossing = crossings.get(scope)
-        if crossing is None:
-            crossing = crossings[scope] = _Crossing(key, scope, [], [])
-        crossing.indexes.append(index)
-        crossing.names.append(target)
-    if crossings:
-        return crossings.values()
+        one = passes.get(scope)
+        if one is None:
+            one = passes[scope] = _Pass(guard, source, key, scope)
+        one.indexes.append(index)
+        if target not in one.targets:
+            one.targets.append(target)
+    if passes:
+        return passes.values()
     key, scope = (None, NO_KEY) if guard.key is None else _scope(guard, guard.key, view, visit, None)
-    return (_Crossing(key, scope, [], []),)
+    return (_Pass(guard, source, key, scope),)
 
 
 class _BrokenKey:
@@ -234,80 +320,3 @@ def _scope(
 
 def _names_key(selector: Selector, arg: Any) -> bool:
     return isinstance(arg, Mapping) and (callable(selector) or selector in arg)
-
-
-@dataclass(slots=True)
-class _Judge:
-    """Judges what one pass makes of one guard's edges."""
-
-    guard: LoopGuard
-    source: str
-    visit: Mapping[str, Any] | None
-    counted: bool
-    steps_left: int | None
-    edit: bool
-
-    def judge(self, crossing: _Crossing, before: Mapping[str, Any] | None, prior: Sequence[dict[str, Any]]) -> _Judged:
-        """Return the event to write, the ledger after it, and whether the edge stays shut.
-
-        Args:
-            crossing: Where the pass goes.
-            before: The ledger before the superstep.
-            prior: Events of the same task and scope, by an earlier gate: they are of the same superstep.
-        """
-        guard, visit, targets = self.guard, self.visit, crossing.targets
-        event: dict[str, Any] = {
-            **guard.stamp,
-            "event": "step",
-            "scope": crossing.scope,
-            "node": self.source,
-            "visit": None if visit is None or self.counted or "error" in visit else visit,
-            "cross": targets,
-            "steps_left": self.steps_left,
-        }
-        if self.edit:
-            event["edit"] = True
-        judged = _Judged(guard, crossing, before, prior, event, {}, shut=False)
-        now = fold(before, prior, guard.ring) if prior else before
-        if targets and now is not None and now.get("tripped") is not None and guard.mode == "enforce":
-            event["cross"] = []
-            judged.shut = True
-        judged.fold_again()
-        if judged.shut or not targets:
-            return judged
-        reason = self._reason(guard, crossing, judged.ledger, visit)
-        if reason is None:
-            return judged
-        if guard.mode == "observe":
-            logger.info("guard %s would have tripped at %s: %s", guard.name, self.source, reason.message)
-            event["would_trip"] = {"reason": reason.to_json()}
-        else:
-            event["cross"] = []
-            event["trip"] = self._trip(guard, crossing, reason)
-            judged.shut = True
-        judged.fold_again()
-        return judged
-
-    def _reason(self, guard: LoopGuard, crossing: _Crossing, after: Mapping[str, Any], visit: Any) -> Reason | None:
-        if isinstance(crossing.key, _BrokenKey):
-            return crossing.key.reason
-        if visit is not None and "error" in visit:
-            return Reason.from_json(visit["error"])
-        verdict = guard.check(Ledger(after))
-        if verdict.warned and verdict.reason is not None:
-            logger.warning("guard %s at %s: %s", guard.name, self.source, verdict.reason.message)
-        return verdict.reason if verdict.tripped else None
-
-    def _trip(self, guard: LoopGuard, crossing: _Crossing, reason: Reason) -> dict[str, Any]:
-        key = None if isinstance(crossing.key, _BrokenKey) else to_jsonable(crossing.key)
-        found = reason.to_json()
-        if guard.per == "thread" and reason.kind == "exhausted" and "StepReserve" not in reason.condition:
-            found["message"] += " (counted over all inputs of the thread)"
-        return {
-            "source": self.source,
-            "to": crossing.targets,
-            "edge": EDGE.join((self.source, crossing.targets[0])),
-            "reason": to_jsonable(found),
-            "scope_key": key,
-            "at": time.time(),
-        }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -20,12 +19,11 @@ from pydantic import BaseModel
 
 from langgraph_loopguard.core.conditions import broken
 from langgraph_loopguard.core.jsonable import to_jsonable
-from langgraph_loopguard.core.ledger import VisitData
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import GUARD_KEYS, HISTORY
 from langgraph_loopguard.graph.gate import ESCALATE, Destination, new_note, pass_gate, target_of
 from langgraph_loopguard.graph.guard import LoopGuard, scope_name
-from langgraph_loopguard.graph.state import Shape, StateView, _fields
+from langgraph_loopguard.graph.state import Selector, Shape, StateView, _fields
 from langgraph_loopguard.graph.usage import message_tokens, start_counting, stop_counting
 
 
@@ -92,7 +90,7 @@ class Visit:
         )
         if crossing or not recorder.gated:
             # What a Command writes is not in the task's writes yet: the view shows the state with it.
-            watches = zip(recorder.guards, repeat(recorder.name))
+            watches = [(guard, recorder.name) for guard in recorder.guards]
             denied = pass_gate(watches, destinations, view, config, last=not recorder.gated)
             if denied:
                 result = _diverted(result, denied)
@@ -136,7 +134,7 @@ class Visit:
             visits[guard.name] = visit
             if extra:
                 entry.setdefault("seen", {})[guard.name] = extra
-            if (scope := self._scope(guard, view)) is not None:
+            if guard.key is not None and (scope := self._scope(guard.key, view)) is not None:
                 entry.setdefault("scopes", {})[guard.name] = scope
         return entry
 
@@ -144,8 +142,7 @@ class Visit:
         self, guard: LoopGuard, emission: Mapping[str, Any], unmoved: Sequence[str], view: StateView
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the ledger keeps of the visit, and what only the record needs."""
-        where = f"the emission of {self._recorder.name!r}"
-        extra: dict[str, Any] = {}
+        where, extra = "", {}
         try:
             artifact = measure = None
             if guard.artifact is not None:
@@ -158,23 +155,20 @@ class Visit:
                 measure = view.select(guard.measure)
                 if measure is not None:
                     extra["measure"] = to_jsonable(measure)
-            where = f"the emission of {self._recorder.name!r}"
-            visit: VisitData = guard.visit(
-                self._recorder.name, emission, unmoved=unmoved, artifact=artifact, measure=measure
-            )
+            where = ""
+            visit: Any = guard.visit(self._recorder.name, emission, unmoved=unmoved, artifact=artifact, measure=measure)
             if guard.artifact in emission:
                 visit["wrote_artifact"] = True
         except Exception as error:  # a guard that breaks must not cost the run its work: the gate escalates it
+            where = where or f"the emission of {self._recorder.name!r}"
             return {"keys": {}, "error": broken(error, where).to_json()}, extra
-        return dict(visit), extra
+        return visit, extra
 
-    def _scope(self, guard: LoopGuard, view: StateView) -> Any:
+    def _scope(self, selector: Selector, view: StateView) -> Any:
         """Scope key that the visit belongs to: of a task that a `Send` made, it stands in the `Send`'s argument."""
-        if guard.key is None:
-            return None
         try:
             arg = _fields(self._state) if _pregel.is_send(self._config) else None
-            key = view.select(guard.key, arg)
+            key = view.select(selector, arg)
             scope_name(key)  # one without a form of its own is the gate's to refuse
             return to_jsonable(key)
         except Exception:  # the gate asks again, and reports what it finds

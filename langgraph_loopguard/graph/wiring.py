@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -173,6 +172,7 @@ class GatedPath(RunnableLambda[Any, Any]):
         last: bool = True,
     ) -> None:
         self.guards = guards
+        self.watches = [(guard, source) for guard in guards]
         self.source = source
         self.path = path
         self.targets = tuple(targets)
@@ -221,7 +221,7 @@ class GatedPath(RunnableLambda[Any, Any]):
         if None in destinations:
             return result  # not a place to go: LangGraph says so better
         view = StateView(config, self.shape, state)
-        denied = pass_gate(zip(self.guards, repeat(self.source)), destinations, view, config, last=self.last)
+        denied = pass_gate(self.watches, destinations, view, config, last=self.last)
         if not denied:
             return result
         return [*(label for index, label in enumerate(labels) if index not in denied), ESCALATE]
