@@ -1,8 +1,8 @@
 """Bytes that a guarded loop stores against the same loop without a guard.
 
 Two nodes write 2 kB each per cycle, to a key of their own. Printed per saver and number of cycles: bytes of both, the
-ratio, and bytes per cycle (equal numbers mean linear growth). PostgreSQL is measured when LOOPGUARD_POSTGRES_URL names
-a database that may be filled and emptied.
+ratio, and bytes per cycle (equal numbers mean linear growth). PostgreSQL is a server of its own, started where its
+binaries are found.
 
     python benchmarks/checkpoint_bytes.py [--cycles 50 100 200 400]
 """
@@ -10,10 +10,12 @@ a database that may be filled and emptied.
 from __future__ import annotations
 
 import argparse
-import os
+import random
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,11 @@ from typing_extensions import TypedDict
 
 from langgraph_loopguard import guard_loop
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.services import postgres_binaries, postgres_server
+
 SIZE = 2_000
+WORDS = (Path(__file__).parents[1] / "README.md").read_text().split()
 
 
 class State(TypedDict, total=False):
@@ -49,7 +55,9 @@ def build(cycles: int, saver: Any, *, guarded: bool) -> Any:
 
 
 def _text(name: str, n: int) -> str:
-    return (f"{name} {n} " * SIZE)[:SIZE]
+    """Words in random order: PostgreSQL compresses rows, and a repeated phrase would shrink to nothing."""
+    words = random.Random(f"{name} {n}").choices(WORDS, k=SIZE // 5)
+    return " ".join(words)[:SIZE]
 
 
 @contextmanager
@@ -69,11 +77,11 @@ def sqlite() -> Iterator[tuple[Any, Any]]:
 
 
 @contextmanager
-def postgres() -> Iterator[tuple[Any, Any]]:
+def postgres(url: str) -> Iterator[tuple[Any, Any]]:
     """A saver on an emptied database, and a function that counts the bytes of its rows."""
     from langgraph.checkpoint.postgres import PostgresSaver
 
-    with PostgresSaver.from_conn_string(os.environ["LOOPGUARD_POSTGRES_URL"]) as saver:
+    with PostgresSaver.from_conn_string(url) as saver:
         saver.setup()
         tables = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
         for table in tables:
@@ -94,22 +102,26 @@ def measure(saver: Any, cycles: int, *, guarded: bool) -> int:
         return int(stored())
 
 
+def compare(name: str, saver: Any, runs: list[int]) -> None:
+    """Print a saver's rows."""
+    for cycles in runs:
+        plain, guarded = (measure(saver, cycles, guarded=flag) for flag in (False, True))
+        print(
+            f"{name:<12} {cycles:>6}  {plain / 1e6:>7.2f} MB  {guarded / 1e6:>7.2f} MB   {guarded / plain:4.2f}x"
+            f"   {guarded / cycles / 1000:8.1f} kB"
+        )
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cycles", type=int, nargs="+", default=[50, 100, 200, 400])
     arguments = parser.parse_args()
-    savers = {"SQLite": sqlite}
-    if os.environ.get("LOOPGUARD_POSTGRES_URL"):
-        savers["PostgreSQL"] = postgres
     print(f"{'saver':<12} {'cycles':>6}  {'plain':>10}  {'guarded':>10}   ratio   guarded per cycle")
-    for name, saver in savers.items():
-        for cycles in arguments.cycles:
-            plain, guarded = (measure(saver, cycles, guarded=flag) for flag in (False, True))
-            print(
-                f"{name:<12} {cycles:>6}  {plain / 1e6:>7.2f} MB  {guarded / 1e6:>7.2f} MB   {guarded / plain:4.2f}x"
-                f"   {guarded / cycles / 1000:8.1f} kB"
-            )
+    compare("SQLite", sqlite, arguments.cycles)
+    if (binaries := postgres_binaries()) is not None:
+        with postgres_server(binaries) as url:
+            compare("PostgreSQL", partial(postgres, url), arguments.cycles)
 
 
 if __name__ == "__main__":

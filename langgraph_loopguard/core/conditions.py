@@ -22,7 +22,7 @@ UNKNOWN_STRIDE = 3
 """Supersteps between two guarded crossings, as long as only one was seen."""
 
 DEFAULT_WINDOW = 8
-"""Emissions per node that a ledger keeps when no condition needs more."""
+"""Emissions per node that a ledger keeps for a condition that does not say how far it looks back."""
 
 
 class Condition:
@@ -205,6 +205,11 @@ class FunctionCondition(Condition):
     def name(self) -> str:
         """The function's own name."""
         return getattr(self.function, "__name__", type(self.function).__name__)
+
+    @property
+    def memory(self) -> int:
+        """See `Condition.memory`."""
+        return DEFAULT_WINDOW
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""

@@ -11,7 +11,6 @@ import orjson
 from langgraph.constants import END, START
 
 from langgraph_loopguard.core.conditions import (
-    DEFAULT_WINDOW,
     AnyOf,
     Condition,
     ConditionLike,
@@ -162,7 +161,7 @@ class LoopGuard:
             "name": name,
             "fingerprinter": fingerprinter or Fingerprinter(),
             "condition": condition,
-            "ring": Ring(nodes, max(condition.memory, DEFAULT_WINDOW)),
+            "ring": Ring(nodes, condition.memory),
         }
         values["steps"] = condition.steps
         values["by_emission"] = artifact is None and condition.needs_artifact
