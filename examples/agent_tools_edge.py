@@ -8,22 +8,14 @@ pair without an edge lists the edges.
 """
 
 from itertools import count
-from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_loopguard import guard_compiled
-
-
-class ScriptedModel(GenericFakeChatModel):
-    """Says its lines in order, so that this runs without a key."""
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> "ScriptedModel":
-        return self
+from langgraph_loopguard.testing import ScriptedChatModel
 
 
 def lines():
@@ -40,7 +32,7 @@ def run_tests(path: str) -> str:
     return "1 failed"
 
 
-agent = create_agent(ScriptedModel(messages=lines()), [run_tests], checkpointer=InMemorySaver())
+agent = create_agent(ScriptedChatModel(messages=lines()), [run_tests], checkpointer=InMemorySaver())
 
 # per="turn": each new question has a budget of its own. ask_human=False: the trip ends the turn, nobody is asked.
 agent = guard_compiled(agent, "model", "tools", max_cycles=3, per="turn", ask_human=False)

@@ -4,22 +4,14 @@ The guard is on both ways: supervisor -> worker is a handoff tool, worker -> sup
 """
 
 from itertools import count
-from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_supervisor import create_supervisor
 
 from langgraph_loopguard import guard_loop
-
-
-class ScriptedModel(GenericFakeChatModel):
-    """Says its lines in order, so that this runs without a key."""
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> "ScriptedModel":
-        return self
+from langgraph_loopguard.testing import ScriptedChatModel
 
 
 def orders():
@@ -33,8 +25,8 @@ def answers():
         yield AIMessage(f"Report {number}: I have found nothing new.")
 
 
-researcher = create_agent(ScriptedModel(messages=answers()), name="researcher")
-builder = create_supervisor([researcher], model=ScriptedModel(messages=orders()))
+researcher = create_agent(ScriptedChatModel(messages=answers()), name="researcher")
+builder = create_supervisor([researcher], model=ScriptedChatModel(messages=orders()))
 
 guard = guard_loop(builder, "supervisor", "researcher", max_cycles=3)
 

@@ -1,23 +1,15 @@
 """A swarm (langgraph-swarm) whose two agents hand the talk to each other for ever: the guard sees handoff tools too."""
 
 from itertools import count
-from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from langgraph_swarm import create_handoff_tool, create_swarm
 
 from langgraph_loopguard import guard_loop
-
-
-class ScriptedModel(GenericFakeChatModel):
-    """Says its lines in order, so that this runs without a key."""
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> "ScriptedModel":
-        return self
+from langgraph_loopguard.testing import ScriptedChatModel
 
 
 def hands_over_to(other: str):
@@ -27,7 +19,7 @@ def hands_over_to(other: str):
 
 
 def agent(name: str, other: str):
-    model = ScriptedModel(messages=hands_over_to(other))
+    model = ScriptedChatModel(messages=hands_over_to(other))
     return create_agent(model, [create_handoff_tool(agent_name=other)], name=name)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -20,18 +19,12 @@ from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
 
 from langgraph_loopguard import TokenBudget, guard_compiled, guard_loop
+from langgraph_loopguard.testing import ScriptedChatModel
 from tests.graph.drive import STREAMS, in_order, project
 from tests.graph.graphs import plain, thread
 
 Builder = StateGraph[Any, Any, Any, Any]
 ASK = {"messages": [("user", "Why was I charged twice?")]}
-
-
-class Scripted(GenericFakeChatModel):
-    """Says its lines in order."""
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Scripted:
-        return self
 
 
 def handing(other: str, times: int) -> Iterator[AIMessage]:
@@ -47,7 +40,9 @@ def handing(other: str, times: int) -> Iterator[AIMessage]:
 def swarm(times: int = 99) -> Builder:
     """Two agents that hand over to each other."""
     agents = [
-        create_agent(Scripted(messages=handing(other, times)), [create_handoff_tool(agent_name=other)], name=name)
+        create_agent(
+            ScriptedChatModel(messages=handing(other, times)), [create_handoff_tool(agent_name=other)], name=name
+        )
         for name, other in (("billing", "support"), ("support", "billing"))
     ]
     return create_swarm(agents, default_active_agent="billing")
@@ -60,10 +55,10 @@ def supervised(times: int = 99) -> Builder:
         for number in count(1):
             yield AIMessage(f"Report {number}", id=f"report-{number}")
 
-    worker = create_agent(Scripted(messages=reports()), name="worker")
+    worker = create_agent(ScriptedChatModel(messages=reports()), name="worker")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # langgraph-supervisor itself calls what LangGraph has deprecated
-        return create_supervisor([worker], model=Scripted(messages=handing("worker", times)))
+        return create_supervisor([worker], model=ScriptedChatModel(messages=handing("worker", times)))
 
 
 def open_calls(messages: list[Any]) -> set[str]:
@@ -190,7 +185,9 @@ def calling(times: int) -> Iterator[AIMessage]:
 @pytest.mark.parametrize("door", ["invoke", "ainvoke"])
 def test_an_agents_tool_loop_is_capped(saver: bool, door: str) -> None:
     """The edge between model and tools of `create_agent`; open calls are answered, so the thread can go on."""
-    agent = create_agent(Scripted(messages=calling(4)), [run_tests], checkpointer=InMemorySaver() if saver else None)
+    agent = create_agent(
+        ScriptedChatModel(messages=calling(4)), [run_tests], checkpointer=InMemorySaver() if saver else None
+    )
     app = guard_compiled(agent, "model", "tools", max_cycles=3, ask_human=False)
     result = app.invoke(ASK, thread()) if door == "invoke" else asyncio.run(app.ainvoke(ASK, thread()))
     assert ("escalated", 3) == (result["outcome"], result["escalation"]["cycles"])
@@ -205,7 +202,7 @@ def test_an_agent_that_does_not_trip_streams_as_without_a_guard(mode: Any) -> No
     """Model and tools, in every mode."""
     out = []
     for guarded in (False, True):
-        agent: Any = create_agent(Scripted(messages=calling(2)), [run_tests])
+        agent: Any = create_agent(ScriptedChatModel(messages=calling(2)), [run_tests])
         app = guard_compiled(agent, "model", "tools", max_cycles=3) if guarded else agent
         out.append(in_order([project(mode, chunk) for chunk in app.stream(ASK, thread(), stream_mode=mode)]))
     assert out[0] == out[1]
@@ -213,7 +210,7 @@ def test_an_agent_that_does_not_trip_streams_as_without_a_guard(mode: Any) -> No
 
 def test_guidance_answers_an_agents_open_calls() -> None:
     """A retry with guidance says it in place of the tool, and the model goes on."""
-    agent = create_agent(Scripted(messages=calling(2)), [run_tests], checkpointer=InMemorySaver())
+    agent = create_agent(ScriptedChatModel(messages=calling(2)), [run_tests], checkpointer=InMemorySaver())
     app = guard_compiled(agent, "model", "tools", max_cycles=1)
     app.invoke(ASK, thread())
     result = app.invoke(Command(resume={"action": "retry", "extra_cycles": 2, "guidance": "They pass now."}), thread())
@@ -232,8 +229,8 @@ def test_agents_as_nodes_count_their_tokens() -> None:
 
     def build_pair() -> Builder:
         builder: Builder = StateGraph(MessagesState)
-        builder.add_node("reviewer", create_agent(Scripted(messages=saying("r", 400)), name="reviewer"))
-        builder.add_node("fixer", create_agent(Scripted(messages=saying("f", 600)), name="fixer"))
+        builder.add_node("reviewer", create_agent(ScriptedChatModel(messages=saying("r", 400)), name="reviewer"))
+        builder.add_node("fixer", create_agent(ScriptedChatModel(messages=saying("f", 600)), name="fixer"))
         builder.add_edge(START, "reviewer")
         builder.add_edge("reviewer", "fixer")
         builder.add_edge("fixer", "reviewer")
