@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TESTS ?= tests
 
-.PHONY: demo test integration lint format typecheck bench clean
+.PHONY: demo test integration lint format typecheck docs bench clean
 
 $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -34,6 +34,9 @@ format: $(STAMP)
 
 typecheck: $(STAMP)
 	$(BIN)/mypy
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/guard_cost.py

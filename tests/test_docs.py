@@ -33,6 +33,13 @@ def test_readme_runs_from_top_to_bottom() -> None:
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_pages_run_from_top_to_bottom(page: Path) -> None:
+    """A page's blocks are one session."""
+    code = "\n".join(_blocks(page.read_text()))
+    exec(compile(code, page.name, "exec"), {"__name__": "page"})
+
+
 @pytest.mark.parametrize("name", _documented())
 def test_docstring_examples_run(name: str) -> None:
     """An example in a public docstring stands by itself."""
