@@ -1,0 +1,293 @@
+"""The canonical form of a payload: a tree of plain JSON in which everything that does not count is folded away.
+
+`Walk` visits a payload value by value and is the definition. `serialized` finds the same form faster where it can.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import PurePath
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from langchain_core.messages import BaseMessage, ChatMessage
+from pydantic import BaseModel, SecretBytes, SecretStr
+from xxhash import xxh3_128_hexdigest
+
+from langgraph_loopguard.core.errors import FingerprintError
+from langgraph_loopguard.core.foreign import from_array
+from langgraph_loopguard.core.scrub import GENERATED_ID, fold_text
+
+MAX_DEPTH = 200
+"""Levels of nesting that a payload may have (a payload that contains itself has more)."""
+
+MAX_ITEMS = 5_000_000
+"""Values that a payload may hold, all levels together."""
+
+MAX_CONVERSIONS = 16
+"""How often an object may say that it is another one."""
+
+_SHORT = 256
+"""Characters of a text that is remembered while a walk lasts: findings repeat file names and rules."""
+
+TAG = "\x00"
+"""First character of the keys that mark what JSON cannot say; a payload's own keys that begin with it get one more."""
+
+_GENERATED_ID = re.compile(GENERATED_ID)
+
+
+class Tagged(NamedTuple):
+    """What JSON has no kind for: a kind of our own, and the exact value as text."""
+
+    kind: str
+    text: str
+
+
+class Walk:
+    """One walk over a payload.
+
+    Args:
+        text: What becomes of every text that is not a key.
+        ignore: Keys that do not count, at any depth.
+        scrub: Leave out generated ids.
+    """
+
+    __slots__ = ("_ignore", "_keys", "_left", "_scrub", "_text", "_texts")
+
+    def __init__(self, text: Callable[[str], str], ignore: Collection[Any], scrub: bool) -> None:
+        self._text = text
+        self._ignore = ignore
+        self._scrub = scrub
+        self._left = MAX_ITEMS
+        self._texts: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
+
+    def tree(self, payload: Any) -> Any:
+        """Return the canonical form as plain JSON.
+
+        Raises:
+            FingerprintError: An object without a canonical form, too many levels or values, or a payload that contains
+                itself.
+        """
+        try:
+            return self._walk(payload, 0)
+        except RecursionError:
+            raise _too_deep() from None
+
+    def drops(self, key: Any, value: Any) -> bool:
+        """Whether an entry of a mapping does not count: an ignored key, or a generated id."""
+        if key in self._ignore:
+            return True
+        if not self._scrub or not isinstance(key, str) or key[-2:] not in ("id", "Id", "ID"):
+            return False
+        if type(value) is not str:
+            value = plain(value)  # a UUID, say
+        return type(value) is str and _GENERATED_ID.fullmatch(value) is not None
+
+    def _walk(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is str:
+            if len(value) > _SHORT:
+                return self._text(value)
+            found = self._texts.get(value)
+            if found is None:
+                found = self._texts[value] = self._text(value)
+            return found
+        if value is None or kind is bool:
+            return value
+        if kind is int:
+            return integer(value)
+        if kind is float:
+            return number(value)
+        if kind is dict:
+            return self._mapping(value, depth)
+        if kind is list or kind is tuple:
+            return self._sequence(value, depth)
+        return self._object(value, depth)
+
+    def _enter(self, value: Any, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            raise _too_deep()
+        self._left -= len(value)
+        if self._left < 0:
+            msg = f"payload holds more than {MAX_ITEMS} values"
+            raise FingerprintError(msg)
+
+    def _sequence(self, value: Iterable[Any], depth: int) -> list[Any]:
+        self._enter(value, depth)
+        return [self._walk(item, depth + 1) for item in value]
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        self._enter(value, depth)
+        out: dict[str, Any] = {}
+        clashes: dict[str, list[Any]] = {}
+        others: list[tuple[bytes, Any]] = []
+        for key, item in value.items():
+            if self.drops(key, item):
+                continue
+            walked = self._walk(item, depth + 1)
+            if isinstance(key, str):
+                name = self._keys.get(key)
+                if name is None:
+                    name = self._keys[str.__str__(key)] = _key(key)
+                if name in out:  # two keys that fold to one: neither hides the other, whichever comes first
+                    clashes.setdefault(name, [out[name]]).append(walked)
+                out[name] = walked
+            else:
+                # {1: x} is not {"1": x}: keys that are no strings stand apart, in the order of their canonical form.
+                others.append((dumps(self._walk(key, depth + 1)), walked))
+        for name, items in clashes.items():
+            out[name] = {TAG + "clash": _sorted(items)}
+        if others:
+            others.sort(key=lambda pair: (pair[0], dumps(pair[1])))
+            out[TAG + "keys"] = [[key.decode(), item] for key, item in others]
+        return out
+
+    def _object(self, value: Any, depth: int) -> Any:
+        for _ in range(MAX_CONVERSIONS):
+            simple = plain(value)
+            if isinstance(simple, Tagged):
+                return {TAG + simple.kind: simple.text}
+            if simple is value:
+                break
+            value = simple
+            if type(value) in _JSON_KINDS:
+                return self._walk(value, depth)
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth)
+        if isinstance(value, Set):
+            self._enter(value, depth)
+            return {TAG + "set": _sorted(self._walk(item, depth + 1) for item in value)}
+        if isinstance(value, Sequence):
+            return self._sequence(value, depth)
+        msg = f"no canonical form for an object of type {type(value).__module__}.{type(value).__qualname__}"
+        raise FingerprintError(msg)
+
+
+_JSON_KINDS = frozenset({str, int, float, bool, type(None), dict, list, tuple})
+
+
+def dumps(tree: Any) -> bytes:
+    """Return plain JSON as bytes: sorted keys, no blanks, UTF-8."""
+    return orjson.dumps(tree, option=orjson.OPT_SORT_KEYS)
+
+
+def _too_deep() -> FingerprintError:
+    return FingerprintError(f"payload is nested deeper than {MAX_DEPTH} levels, or contains itself")
+
+
+def _key(key: str) -> str:
+    """Return a key as it counts: folded like text, never scrubbed, and never one of the tags."""
+    folded = fold_text(str.__str__(key))
+    return TAG + folded if folded.startswith(TAG) else folded
+
+
+def _sorted(walked: Iterable[Any]) -> list[str]:
+    return [member.decode() for member in sorted(dumps(item) for item in walked)]
+
+
+def plain(value: Any) -> Any:
+    """Return the plain value that stands for a common object (one step); the object itself where there is none."""
+    match value:
+        case Enum():
+            return value.value
+        case str():
+            return str.__str__(value)
+        case bool() | int():
+            return int(value)
+        case float():
+            return float(value)
+        case bytes() | bytearray() | memoryview():
+            return Tagged("bytes", bytes(value).hex())
+        case datetime():
+            return value.astimezone(timezone.utc).isoformat() if value.tzinfo else value.isoformat()
+        case date() | time():
+            return value.isoformat()
+        case timedelta():
+            nanoseconds = 1000 * (value // timedelta(microseconds=1)) + getattr(value, "nanoseconds", 0)  # pandas
+            return _decimal(Decimal(nanoseconds).scaleb(-9, _EXACT))
+        case Decimal():
+            return _decimal(value)
+        case Fraction():
+            return value.numerator if value.denominator == 1 else str(value)
+        case complex():
+            return Tagged("complex", repr(complex(value)))
+        case UUID() | PurePath():
+            return str(value)
+        case SecretStr() | SecretBytes():
+            return Tagged("secret", xxh3_128_hexdigest(repr(value.get_secret_value()).encode("utf-8", "replace")))
+        case BaseMessage():
+            return _message(value)
+        case BaseModel():
+            return dict(value)
+        case BaseException():
+            return {"type": type(value).__qualname__, "message": str(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return from_array(value)
+
+
+_CALLS = {"tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "input_json_delta"}
+_THOUGHTS = {"reasoning", "reasoning_content", "thinking", "redacted_thinking"}
+_NO_BLOCKS = frozenset({"text"} | _CALLS | _THOUGHTS)
+
+
+def _message(message: BaseMessage) -> dict[str, Any]:
+    """A message counts by role, text, other content blocks, and tool calls (name, arguments).
+
+    What a model thinks before it speaks is worded anew each time and hands nothing over.
+    """
+    role = message.role if isinstance(message, ChatMessage) else message.type.removesuffix("MessageChunk").lower()
+    content = message.content
+    out: dict[str, Any] = {"role": role, "text": content if isinstance(content, str) else str(message.text)}
+    if isinstance(content, list):
+        blocks = [
+            {key: item for key, item in block.items() if key not in ("id", "index")}
+            for block in content
+            if isinstance(block, dict) and block.get("type") not in _NO_BLOCKS
+        ]
+        if blocks:
+            out["blocks"] = blocks
+    for name, calls in (("calls", "tool_calls"), ("invalid", "invalid_tool_calls")):
+        if found := getattr(message, calls, None):
+            out[name] = [{"name": call["name"], "args": call["args"]} for call in found]
+    return out
+
+
+def integer(value: int) -> Any:
+    """Return an integer as it counts."""
+    if -(2**63) <= value < 2**63:
+        return value
+    return {TAG + "int": hex(value)}
+
+
+def number(value: float) -> Any:
+    """Return a float as it counts: a whole one is its integer."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return {TAG + "float": repr(value)}
+    return integer(int(value)) if value.is_integer() else value
+
+
+_EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+
+def _decimal(value: Decimal) -> Any:
+    if not value:
+        return 0
+    if value.is_finite() and abs(value.adjusted()) < 400:  # no float goes further, and an int of it would have no end
+        if value == (whole := int(value)):
+            return whole
+        if Decimal(repr(as_float := float(value))) == value:
+            return as_float
+    if not value.is_finite():
+        return Tagged("decimal", str(value))
+    # The caller's own context would round.
+    exact = Context(prec=len(value.as_tuple().digits), Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+    return Tagged("decimal", str(value.normalize(exact)))

@@ -1,0 +1,221 @@
+"""The canonical form of plain JSON in one pass of orjson, with folding and scrubbing in the JSON text.
+
+The result is byte for byte the one of `canonical.Walk`, which stays the definition; whatever is not sure to be so is left
+to it. First a survey collects, level by level and at C speed, the keys and the distinct texts. Mostly it shows that
+nothing is to be folded or scrubbed, and orjson's bytes are the canonical form as they are. Otherwise it is done in the
+JSON text, for all strings at once: strings lie between quotes there, so that a pattern that cannot reach over a quote
+finds in it exactly what it finds in each string by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Set
+from itertools import chain
+from math import isfinite
+from typing import Any, NamedTuple
+
+import orjson
+
+from langgraph_loopguard.core.canonical import MAX_DEPTH, MAX_ITEMS, TAG
+from langgraph_loopguard.core.scrub import GENERATED_ID, fold_text, scrub_volatile, strip_lines
+
+_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # larger integers have a form of their own
+_SCALARS: Set[type] = frozenset({str, int, float, bool, type(None)})
+_KINDS: Set[type] = _SCALARS | {dict, list, tuple}
+_DICTS: Set[type] = {dict}
+_LARGEST = 2.0**63
+
+_FEW = 4
+"""Entries of a flat dict up to which the walk is cheaper."""
+
+_LONG = 128
+"""Characters per distinct text from which on the walk is cheaper: a long text is folded faster than it is escaped."""
+
+_BLANKS = 8
+"""Trailing blanks per string that are taken off one by one."""
+
+_QUOTE, _BACKSLASH = "\x02", "\x01"
+"""What stands for a quote and for a backslash inside of a string; the characters themselves would be escaped."""
+
+_WHOLE = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+|(?<=\.0)(?!\d))")
+_ID_ENTRY = re.compile(rf'"(?<=(?:id|Id|ID)"):"(?:{GENERATED_ID})"')
+_END_OF_BLANK = re.compile(r'"(?<=[ \t\n]")')
+
+
+class _Survey(NamedTuple):
+    """What a payload consists of."""
+
+    keys: set[str]
+    texts: list[str]
+    whole: bool
+    """There are floats without a fraction."""
+
+
+def serialized(payload: Any, *, ignore: Set[Any], scrub: bool) -> bytes | None:
+    """Return the canonical form, or `None` when the walk must say what it is.
+
+    Args:
+        payload: Any value.
+        ignore: Keys that do not count.
+        scrub: Replace volatile text and leave out generated ids.
+    """
+    kind = type(payload)
+    if kind is dict:
+        if len(payload) <= _FEW and _SCALARS.issuperset(map(type, payload.values())):
+            return None
+    elif kind is not list and kind is not tuple:
+        return None
+    found = _survey(payload)
+    if found is None:
+        return None
+    keys, texts, whole = found
+    for key in keys:
+        if type(key) is not str or not key.isidentifier() and (fold_text(key) != key or key.startswith(TAG)):
+            return None
+        if not key.isascii() and fold_text(key) != key:
+            return None
+    if ignore and not ignore.isdisjoint(keys):
+        return None
+    strings = '"'.join(texts) + '"'
+    folds = _folds(strings)
+    scrubs = scrub and scrub_volatile(strings) != strings
+    ids = scrub and any(key[-2:] in ("id", "Id", "ID") for key in keys)
+    if (folds or scrubs) and len(strings) > _LONG * len(texts):
+        return None
+    try:
+        data = orjson.dumps(payload, option=_OPTIONS)
+    except TypeError:  # large integers, lone surrogates
+        return None
+    if not (folds or scrubs or ids or whole):
+        return data
+    if scrubs and any(scrub_volatile(key) != key for key in keys):  # keys are never scrubbed
+        return None
+    return _changed(data.decode(), folds, scrubs, ids, whole)
+
+
+def _survey(payload: Any) -> _Survey | None:
+    """Visit a payload level by level; `None` when it holds more than plain JSON of moderate size."""
+    keys: set[str] = set()
+    found: set[Any] = set()
+    whole = False
+    left = MAX_ITEMS
+    level: list[Any] = [payload]
+    for _ in range(MAX_DEPTH + 1):
+        kinds = set(map(type, level))
+        if kinds == _DICTS:
+            dicts, lists = level, []
+        else:
+            if not kinds <= _KINDS:
+                return None
+            leaves = level
+            dicts, lists = [], []
+            if not kinds <= _SCALARS:
+                leaves = [value for value in level if type(value) in _SCALARS]
+                dicts = [value for value in level if type(value) is dict]
+                lists = [value for value in level if type(value) is list or type(value) is tuple]
+            if float in kinds:
+                for value in leaves:
+                    if type(value) is float and (value.is_integer() or not isfinite(value)):
+                        if not -_LARGEST <= value < _LARGEST:  # NaN and infinity too
+                            return None
+                        whole = True
+            if str in kinds:
+                found.update(leaves)
+            if not (dicts or lists):
+                return _Survey(keys, [text for text in found if type(text) is str], whole)
+        left -= sum(map(len, dicts)) + sum(map(len, lists))
+        if left < 0:
+            return None
+        keys.update(chain.from_iterable(dicts))
+        level = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
+        if not level:
+            return _Survey(keys, [text for text in found if type(text) is str], whole)
+    return None
+
+
+def _folds(strings: str) -> bool:
+    """Whether folding may change one of the strings, each of which ends with a quote."""
+    if not strings.isascii() and not unicodedata.is_normalized("NFC", strings):
+        return True
+    return "\r" in strings or _END_OF_BLANK.search(strings) is not None or strip_lines(strings) != strings
+
+
+def _changed(json: str, folds: bool, scrubs: bool, ids: bool, whole: bool) -> bytes | None:
+    text = _unescape(json)
+    if text is None:
+        return None
+    if whole:
+        parts = text.split('"')
+        parts[::2] = _WHOLE.sub(_integer, '"'.join(parts[::2])).split('"')
+        text = '"'.join(parts)
+    if ids:
+        text = _drop_ids(text)
+    if folds:
+        folded = _fold(text)
+        if folded is None:
+            return None
+        text = folded
+    if scrubs:
+        text = scrub_volatile(text)
+    return _escape(text).encode()
+
+
+def _integer(match: re.Match[str]) -> str:
+    value = float(match[0])
+    return str(int(value)) if value.is_integer() else match[0]
+
+
+def _unescape(text: str) -> str | None:
+    """Return JSON text with its strings as they are, but for quotes in them; `None` when one holds a control character.
+
+    JSON text never holds a raw line end, tab, \\x01 or \\x02, so nothing can be mixed up.
+    """
+    if "\\" not in text:
+        return text
+    text = text.replace("\\\\", _BACKSLASH).replace("\\n", "\n").replace('\\"', _QUOTE)
+    if "\\" in text:
+        text = text.replace("\\t", "\t").replace("\\r", "\r")
+        if "\\" in text:
+            return None
+    return text.replace(_BACKSLASH, "\\")
+
+
+def _escape(text: str) -> str:
+    """Return the JSON text again."""
+    for raw, escaped in (("\\", "\\\\"), ("\n", "\\n"), (_QUOTE, '\\"'), ("\t", "\\t"), ("\r", "\\r")):
+        if raw in text:
+            text = text.replace(raw, escaped)
+    return text
+
+
+def _fold(text: str) -> str | None:
+    """Return the text with every string folded; `None` when one ends with very many blanks."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = strip_lines(text)
+    for _ in range(_BLANKS):
+        if _END_OF_BLANK.search(text) is None:
+            return text
+        text = text.replace(' "', '"').replace('\n"', '"').replace('\t"', '"')
+    return None
+
+
+def _drop_ids(text: str) -> str:
+    """Return the text without the entries that hold a generated id."""
+    kept: list[str] = []
+    at = 0
+    for match in _ID_ENTRY.finditer(text):
+        start, end = text.rindex('"', 0, match.start()), match.end()
+        if start > at:
+            kept.append(text[at:start])
+        if text[end] == ",":
+            end += 1
+        else:  # the last entry of its object: the comma before it goes
+            kept[-1] = kept[-1].removesuffix(",")
+        at = end
+    kept.append(text[at:])
+    return "".join(kept)
