@@ -1,5 +1,6 @@
 """Guards for LangGraph loops: two agents that will not agree stop, and a person gets the whole record."""
 
+from langgraph_loopguard.core import normalize
 from langgraph_loopguard.core.conditions import (
     Condition,
     MaxCycles,
@@ -49,4 +50,5 @@ __all__ = [
     "Verdict",
     "guard_compiled",
     "guard_loop",
+    "normalize",
 ]

@@ -1,10 +1,10 @@
 """The canonical form of plain JSON in one pass of orjson, with folding and scrubbing in the JSON text.
 
-The result is byte for byte the one of `canonical.Walk`, which stays the definition; whatever is not sure to be so is left
-to it. First a survey collects, level by level and at C speed, the keys and the distinct texts. Mostly it shows that
-nothing is to be folded or scrubbed, and orjson's bytes are the canonical form as they are. Otherwise it is done in the
-JSON text, for all strings at once: strings lie between quotes there, so that a pattern that cannot reach over a quote
-finds in it exactly what it finds in each string by itself.
+The result is byte for byte the one of `canonical.Walk`, which stays the definition; whatever is not sure to be so is
+left to it. First a survey collects, level by level and at C speed, the keys and the distinct texts. Mostly it shows
+that nothing is to be folded or scrubbed, and orjson's bytes are the canonical form as they are. Otherwise it is done in
+the JSON text, for all strings at once: strings lie between quotes there, so that a pattern that cannot reach over a
+quote finds in it exactly what it finds in each string by itself.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from langgraph_loopguard.core.canonical import MAX_DEPTH, MAX_ITEMS, TAG
 from langgraph_loopguard.core.scrub import GENERATED_ID, fold_text, scrub_volatile, strip_lines
 
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # larger integers have a form of their own
-_SCALARS: Set[type] = frozenset({str, int, float, bool, type(None)})
-_KINDS: Set[type] = _SCALARS | {dict, list, tuple}
-_DICTS: Set[type] = {dict}
-_LARGEST = 2.0**63
+_SCALARS: frozenset[type] = frozenset({str, int, float, bool, type(None)})
+_KINDS: frozenset[type] = _SCALARS | {dict, list, tuple}
+_DICTS: frozenset[type] = frozenset({dict})
+_LARGEST = 1e15
+"""From here on whole floats are left to the walk: orjson writes them with an exponent, or they are over 64 bits."""
 
 _FEW = 4
 """Entries of a flat dict up to which the walk is cheaper."""
@@ -39,7 +40,8 @@ _BLANKS = 8
 _QUOTE, _BACKSLASH = "\x02", "\x01"
 """What stands for a quote and for a backslash inside of a string; the characters themselves would be escaped."""
 
-_WHOLE = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+|(?<=\.0)(?!\d))")
+_WHOLE = re.compile(r"\.0(?![\de])")
+_MINUS_ZERO = re.compile(r"-0(?![\d.])")
 _ID_ENTRY = re.compile(rf'"(?<=(?:id|Id|ID)"):"(?:{GENERATED_ID})"')
 _END_OF_BLANK = re.compile(r'"(?<=[ \t\n]")')
 
@@ -71,11 +73,8 @@ def serialized(payload: Any, *, ignore: Set[Any], scrub: bool) -> bytes | None:
     if found is None:
         return None
     keys, texts, whole = found
-    for key in keys:
-        if type(key) is not str or not key.isidentifier() and (fold_text(key) != key or key.startswith(TAG)):
-            return None
-        if not key.isascii() and fold_text(key) != key:
-            return None
+    if any(type(key) is not str or (not _is_plain(key) and _folds_or_tags(key)) for key in keys):
+        return None
     if ignore and not ignore.isdisjoint(keys):
         return None
     strings = '"'.join(texts) + '"'
@@ -95,6 +94,14 @@ def serialized(payload: Any, *, ignore: Set[Any], scrub: bool) -> bytes | None:
     return _changed(data.decode(), folds, scrubs, ids, whole)
 
 
+def _is_plain(key: str) -> bool:
+    return key.isascii() and key.isidentifier()
+
+
+def _folds_or_tags(key: str) -> bool:
+    return key.startswith(TAG) or fold_text(key) != key
+
+
 def _survey(payload: Any) -> _Survey | None:
     """Visit a payload level by level; `None` when it holds more than plain JSON of moderate size."""
     keys: set[str] = set()
@@ -104,6 +111,8 @@ def _survey(payload: Any) -> _Survey | None:
     level: list[Any] = [payload]
     for _ in range(MAX_DEPTH + 1):
         kinds = set(map(type, level))
+        dicts: list[dict[str, Any]]
+        lists: list[Any]
         if kinds == _DICTS:
             dicts, lists = level, []
         else:
@@ -118,7 +127,7 @@ def _survey(payload: Any) -> _Survey | None:
             if float in kinds:
                 for value in leaves:
                     if type(value) is float and (value.is_integer() or not isfinite(value)):
-                        if not -_LARGEST <= value < _LARGEST:  # NaN and infinity too
+                        if not -_LARGEST < value < _LARGEST:  # NaN and infinity too
                             return None
                         whole = True
             if str in kinds:
@@ -148,7 +157,7 @@ def _changed(json: str, folds: bool, scrubs: bool, ids: bool, whole: bool) -> by
         return None
     if whole:
         parts = text.split('"')
-        parts[::2] = _WHOLE.sub(_integer, '"'.join(parts[::2])).split('"')
+        parts[::2] = _MINUS_ZERO.sub("0", _WHOLE.sub("", '"'.join(parts[::2]))).split('"')
         text = '"'.join(parts)
     if ids:
         text = _drop_ids(text)
@@ -160,11 +169,6 @@ def _changed(json: str, folds: bool, scrubs: bool, ids: bool, whole: bool) -> by
     if scrubs:
         text = scrub_volatile(text)
     return _escape(text).encode()
-
-
-def _integer(match: re.Match[str]) -> str:
-    value = float(match[0])
-    return str(int(value)) if value.is_integer() else match[0]
 
 
 def _unescape(text: str) -> str | None:
