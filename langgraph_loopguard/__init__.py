@@ -18,6 +18,7 @@ from langgraph_loopguard.core.errors import (
     LoopGuardError,
     StaleDecisionError,
 )
+from langgraph_loopguard.core.explain import Explanation, explain
 from langgraph_loopguard.core.fingerprint import Fingerprinter
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.core.verdict import Reason, Verdict
@@ -31,6 +32,7 @@ __all__ = [
     "Decision",
     "Escalation",
     "EscalationError",
+    "Explanation",
     "Fingerprinter",
     "FingerprintError",
     "GuardedState",
@@ -48,6 +50,7 @@ __all__ = [
     "TokenBudget",
     "UnchangedArtifact",
     "Verdict",
+    "explain",
     "guard_compiled",
     "guard_loop",
     "normalize",

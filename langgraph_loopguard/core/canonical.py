@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
@@ -55,16 +55,14 @@ class Walk:
 
     Args:
         text: What becomes of every text that is not a key.
-        ignore: Keys that do not count, at any depth.
-        scrub: Leave out generated ids.
+        drops: Which entries of a mapping, by key and value, do not count.
     """
 
-    __slots__ = ("_ignore", "_keys", "_left", "_scrub", "_text", "_texts")
+    __slots__ = ("_drops", "_keys", "_left", "_text", "_texts")
 
-    def __init__(self, text: Callable[[str], str], ignore: Collection[Any], scrub: bool) -> None:
+    def __init__(self, text: Callable[[str], str], drops: Callable[[Any, Any], bool]) -> None:
         self._text = text
-        self._ignore = ignore
-        self._scrub = scrub
+        self._drops = drops
         self._left = MAX_ITEMS
         self._texts: dict[str, str] = {}
         self._keys: dict[str, str] = {}
@@ -80,16 +78,6 @@ class Walk:
             return self._walk(payload, 0)
         except RecursionError:
             raise _too_deep() from None
-
-    def drops(self, key: Any, value: Any) -> bool:
-        """Whether an entry of a mapping does not count: an ignored key, or a generated id."""
-        if key in self._ignore:
-            return True
-        if not self._scrub or not isinstance(key, str) or key[-2:] not in ("id", "Id", "ID"):
-            return False
-        if type(value) is not str:
-            value = plain(value)  # a UUID, say
-        return type(value) is str and _GENERATED_ID.fullmatch(value) is not None
 
     def _walk(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -130,7 +118,7 @@ class Walk:
         clashes: dict[str, list[Any]] = {}
         others: list[tuple[bytes, Any]] = []
         for key, item in value.items():
-            if self.drops(key, item):
+            if self._drops(key, item):
                 continue
             walked = self._walk(item, depth + 1)
             if isinstance(key, str):
@@ -169,6 +157,15 @@ class Walk:
             return self._sequence(value, depth)
         msg = f"no canonical form for an object of type {type(value).__module__}.{type(value).__qualname__}"
         raise FingerprintError(msg)
+
+
+def is_generated_id(key: Any, value: Any) -> bool:
+    """Whether an entry of a mapping is an id that is made anew at each run, as the one of a message or a tool call."""
+    if not isinstance(key, str) or key[-2:] not in ("id", "Id", "ID"):
+        return False
+    if type(value) is not str:
+        value = plain(value)  # a UUID, say
+    return type(value) is str and _GENERATED_ID.fullmatch(value) is not None
 
 
 _JSON_KINDS = frozenset({str, int, float, bool, type(None), dict, list, tuple})

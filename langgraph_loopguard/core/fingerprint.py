@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from xxhash import xxh3_128_hexdigest
 
-from langgraph_loopguard.core.canonical import MAX_DEPTH, Walk, dumps
+from langgraph_loopguard.core.canonical import MAX_DEPTH, Walk, dumps, is_generated_id
 from langgraph_loopguard.core.scrub import fold_text, scrub_volatile
 from langgraph_loopguard.core.serialized import serialized
 
@@ -90,9 +90,8 @@ class Fingerprinter:
             FingerprintError: See `fingerprint`.
         """
         out: dict[str, str | int] = {}
-        drops = self._walk().drops
         for key, value in update.items():
-            if drops(key, value):
+            if self.drops(key, value):
                 continue
             plain = type(value) is int and -(2**63) <= value < 2**63
             name = fold_text(key) if isinstance(key, str) else f"<{self.canonical(key).decode()}>"
@@ -134,5 +133,9 @@ class Fingerprinter:
             text = function(text)
         return text
 
+    def drops(self, key: Any, value: Any) -> bool:
+        """Whether an entry of a mapping does not count: an ignored key, or a generated id."""
+        return key in self.ignore or (self.scrub and is_generated_id(key, value))
+
     def _walk(self) -> Walk:
-        return Walk(self.text, self.ignore, self.scrub)
+        return Walk(self.text, self.drops)
