@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from langgraph_loopguard.core.canonical import MAX_DEPTH, MAX_ITEMS, TAG
+from langgraph_loopguard.core.canonical import MAX_DEPTH, TAG
 from langgraph_loopguard.core.scrub import GENERATED_ID, fold_text, scrub_volatile, strip_lines
 
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # larger integers have a form of their own
@@ -33,6 +33,12 @@ _FEW = 4
 
 _LONG = 128
 """Characters per distinct text from which on the walk is cheaper: a long text is folded faster than it is escaped."""
+
+_MANY = 500_000
+"""Values that a survey visits."""
+
+_SHALLOW = 4
+"""Levels that are not searched for the same object twice: below, it may be one that grows from level to level."""
 
 _BLANKS = 8
 """Trailing blanks per string that are taken off one by one."""
@@ -107,9 +113,9 @@ def _survey(payload: Any) -> _Survey | None:
     keys: set[str] = set()
     found: set[Any] = set()
     whole = False
-    left = MAX_ITEMS
+    left = _MANY
     level: list[Any] = [payload]
-    for _ in range(MAX_DEPTH + 1):
+    for depth in range(MAX_DEPTH + 1):
         kinds = set(map(type, level))
         dicts: list[dict[str, Any]]
         lists: list[Any]
@@ -135,7 +141,7 @@ def _survey(payload: Any) -> _Survey | None:
             if not (dicts or lists):
                 return _Survey(keys, [text for text in found if type(text) is str], whole)
         left -= sum(map(len, dicts)) + sum(map(len, lists))
-        if left < 0:
+        if left < 0 or (depth > _SHALLOW and len({*map(id, dicts), *map(id, lists)}) < len(dicts) + len(lists)):
             return None
         keys.update(chain.from_iterable(dicts))
         level = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
