@@ -21,6 +21,8 @@ from uuid import UUID
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, SecretBytes, SecretStr
 
+from langgraph_loopguard.core.foreign import from_array
+
 MAX_DEPTH = 64
 """Levels of nesting that are kept; what lies deeper is written as its `repr`."""
 
@@ -103,11 +105,8 @@ def _object(value: Any, above: tuple[int, ...]) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return _mapping(fields, above)
-    for method in ("to_dict", "tolist"):  # numpy, pandas
-        convert = getattr(value, method, None)
-        if callable(convert) and not isinstance(value, type):
-            return to_jsonable(convert(), above)
-    return _text(repr(value))
+    converted = from_array(value)
+    return _text(repr(value)) if converted is value else to_jsonable(converted, above)
 
 
 def _message(message: BaseMessage, above: tuple[int, ...]) -> dict[str, Any]:

@@ -219,6 +219,8 @@ def pass_gate(
         events.append(one.event)
         note["after"][one.guard.name, one.scope] = one.ledger
         note["counted"].add(one.guard.name)
+        if entry is not None and one.event["visit"] is not None and not one.shut:
+            one.guard.tell_defeat(one.ledger, one.source, entry["content"])
         if one.shut and "trip" in one.event:
             sends = [d for i in one.indexes if isinstance(d := destinations[i], Send)]
             if sends:

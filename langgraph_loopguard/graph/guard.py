@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,12 +24,15 @@ from langgraph_loopguard.core.conditions import (
     at_least,
     broken,
 )
+from langgraph_loopguard.core.defeat import defeating_key
 from langgraph_loopguard.core.fingerprint import Fingerprinter
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger, Ring, VisitData, fold
 from langgraph_loopguard.core.verdict import Reason, Verdict
 from langgraph_loopguard.graph.channels import LEDGERS
 from langgraph_loopguard.graph.state import Selector
+
+logger = logging.getLogger("langgraph_loopguard")
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -228,6 +232,8 @@ class LoopGuard:
         if last in self.nodes and 0 < here <= self.nodes.index(last):
             step["came_back"] = True
         after, verdict = self._judge(before, step, reason)
+        if not verdict.tripped:
+            self.tell_defeat(after, node, payload)
         if moment is not None:
             after["at"] = moment
         return after, verdict
@@ -297,6 +303,28 @@ class LoopGuard:
         except Exception as failure:
             return Verdict(tripped=True, reason=broken(failure, f"a condition of {self.condition!r}"))
         return verdict
+
+    def tell_defeat(self, ledger: Mapping[str, Any], node: str, content: Any) -> None:
+        """Log, once for each row of such visits, the key for which a condition cannot see that a node repeats itself.
+
+        Args:
+            ledger: The ledger with the visit in it.
+            node: The node that was visited.
+            content: What it wrote.
+        """
+        found = ledger.get("nodes", {}).get(node)
+        if found is None or not isinstance(content, Mapping):
+            return
+        key = defeating_key(self.condition, node, found["window"], content)
+        if key is not None and key not in (self.artifact, self.measure):
+            logger.warning(
+                "guard %s cannot see that %s repeats itself: %r is new at each visit and all else is equal. "
+                "If it means nothing: fingerprinter=Fingerprinter(ignore={%r})",
+                self.name,
+                node,
+                key,
+                key,
+            )
 
     def visit(
         self, node: str, payload: Any, *, unmoved: Collection[str] = (), artifact: Any = None, measure: Any = None
