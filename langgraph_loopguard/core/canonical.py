@@ -23,6 +23,7 @@ from xxhash import xxh3_128_hexdigest
 
 from langgraph_loopguard.core.errors import FingerprintError
 from langgraph_loopguard.core.foreign import from_array
+from langgraph_loopguard.core.paths import find_cycle, words
 from langgraph_loopguard.core.scrub import GENERATED_ID, fold_text
 
 MAX_DEPTH = 200
@@ -48,6 +49,10 @@ class Tagged(NamedTuple):
 
     kind: str
     text: str
+
+
+class _TooDeepError(Exception):
+    """A value lies deeper than `MAX_DEPTH`."""
 
 
 class Walk:
@@ -76,8 +81,8 @@ class Walk:
         """
         try:
             return self._walk(payload, 0)
-        except RecursionError:
-            raise _too_deep() from None
+        except (_TooDeepError, RecursionError):
+            raise FingerprintError(_too_deep(payload)) from None
 
     def _walk(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -102,7 +107,7 @@ class Walk:
 
     def _enter(self, value: Any, depth: int) -> None:
         if depth >= MAX_DEPTH:
-            raise _too_deep()
+            raise _TooDeepError
         self._left -= len(value)
         if self._left < 0:
             msg = f"payload holds more than {MAX_ITEMS} values"
@@ -176,8 +181,15 @@ def dumps(tree: Any) -> bytes:
     return orjson.dumps(tree, option=orjson.OPT_SORT_KEYS)
 
 
-def _too_deep() -> FingerprintError:
-    return FingerprintError(f"payload is nested deeper than {MAX_DEPTH} levels, or contains itself")
+def _too_deep(payload: Any) -> str:
+    try:
+        cycle = find_cycle(payload, plain)
+    except RecursionError:  # called from far down a stack
+        return f"payload is nested deeper than {MAX_DEPTH} levels, or contains itself"
+    if cycle is None:
+        return f"payload is nested deeper than {MAX_DEPTH} levels"
+    first, again = map(words, cycle)
+    return f"payload contains itself: {again} is {first or 'the payload'} again"
 
 
 def _key(key: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from langgraph_loopguard.core.canonical import TAG, Walk
 from langgraph_loopguard.core.fingerprint import Fingerprinter, Normalizer
 from langgraph_loopguard.core.normalize import digits, volatile
+from langgraph_loopguard.core.paths import words
 from langgraph_loopguard.core.scrub import fold_text, scrub_volatile
 
 _Path = tuple[str | int, ...]
@@ -182,14 +183,7 @@ def _both_volatile(one: Any, other: Any) -> bool:
 
 
 def _words(path: _Path) -> str:
-    out = ""
-    for part in path:
-        if isinstance(part, int):
-            out += f"[{part}]"
-        else:
-            name = part.replace(TAG, "<") + ">" if part.startswith(TAG) else part
-            out += f".{name}" if out else name
-    return out
+    return words(tuple(f"<{part[1:]}>" if isinstance(part, str) and part.startswith(TAG) else part for part in path))
 
 
 def _listed(title: str, differences: tuple[Difference, ...]) -> list[str]:

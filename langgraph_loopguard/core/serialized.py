@@ -82,7 +82,7 @@ def serialized(payload: Any, *, ignore: Set[Any], scrub: bool) -> bytes | None:
     if any(type(key) is not str or (not _is_plain(key) and _folds_or_tags(key)) for key in keys):
         return None
     if ignore and not ignore.isdisjoint(keys):
-        return None
+        return serialized(_without(payload, ignore), ignore=frozenset(), scrub=scrub)
     strings = '"'.join(texts) + '"'
     folds = _folds(strings)
     scrubs = scrub and scrub_volatile(strings) != strings
@@ -98,6 +98,17 @@ def serialized(payload: Any, *, ignore: Set[Any], scrub: bool) -> bytes | None:
     if scrubs and any(scrub_volatile(key) != key for key in keys):  # keys are never scrubbed
         return None
     return _changed(data.decode(), folds, scrubs, ids, whole)
+
+
+def _without(value: Any, ignore: Set[Any]) -> Any:
+    """Return plain JSON without the entries of some keys."""
+    if type(value) is dict:
+        return {
+            key: item if type(item) in _SCALARS else _without(item, ignore)
+            for key, item in value.items()
+            if key not in ignore
+        }
+    return [item if type(item) in _SCALARS else _without(item, ignore) for item in value]
 
 
 def _is_plain(key: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import math
 import random
 import unicodedata
@@ -25,7 +26,8 @@ from pydantic import BaseModel, SecretStr
 from xxhash import xxh3_128_hexdigest
 
 from langgraph_loopguard import Fingerprinter, FingerprintError
-from langgraph_loopguard.core.fingerprint import fold_text
+from langgraph_loopguard.core import canonical
+from langgraph_loopguard.core.scrub import fold_text
 from tests.core.payloads import ANYTHING, BROKEN_TEXTS, JSON, TEXTS, shuffled, tupled
 
 fingerprint = Fingerprinter().fingerprint
@@ -504,8 +506,51 @@ def endless_object() -> Any:
 )
 def test_what_has_no_canonical_form_is_refused(payload: Any) -> None:
     """An object of an unknown kind, or one that contains itself, gives an error that says so, and quickly."""
-    with pytest.raises(FingerprintError, match=r"no canonical form|nested deeper"):
+    with pytest.raises(FingerprintError, match=r"no canonical form|contains itself"):
         fingerprint(payload)
+
+
+def looped(key: Any) -> Any:
+    """A payload with a cycle below `a[1]`, through an object."""
+    top = Finding("a.py", 1)
+    top.line = {key: (0, top)}  # type: ignore[assignment]
+    return {"a": [{}, top]}
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (endless_list(), "payload contains itself: [0] is the payload again"),
+        (endless_dict(), "payload contains itself: left.up is the payload again"),
+        (looped("k"), "payload contains itself: a[1].line.k[1] is a[1] again"),
+        (looped(None), "payload contains itself: a[1].line[None][1] is a[1] again"),
+    ],
+)
+def test_a_payload_that_contains_itself_says_where(payload: Any, message: str) -> None:
+    """The error has both places."""
+    with pytest.raises(FingerprintError) as error:
+        fingerprint(payload)
+    assert message == str(error.value)
+
+
+def test_the_same_object_in_two_places_is_no_cycle() -> None:
+    """It counts twice, at any depth."""
+    shared: Any = {"a": [1]}
+    for _ in range(8):
+        shared = {"left": shared, "right": [shared]}
+    copied = json.loads(json.dumps(shared))
+    assert fingerprint(copied) == fingerprint(shared)
+
+
+def test_a_payload_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few objects that hold one another many times over are more values than can be hashed."""
+    monkeypatch.setattr(canonical, "MAX_ITEMS", 20_000)
+    wide: Any = ["x"]
+    for _ in range(30):
+        wide = [wide, wide]
+    for payload in (wide, {"k": [b"", wide]}, {"k": {1: wide}}):
+        with pytest.raises(FingerprintError, match="payload holds more than 20000 values"):
+            fingerprint(payload)
 
 
 def test_deep_payloads_have_a_fingerprint_up_to_a_limit() -> None:

@@ -88,10 +88,11 @@ FINDING = {"file": "mail.py", "line": 202, "rule": "E711", "message": "compariso
         [[[]], {}],
     ],
 )
-def test_findings_are_serialized(payload: Any) -> None:
+@pytest.mark.parametrize("ignore", [set(), {"line"}, {"file", "absent"}])
+def test_findings_are_serialized(payload: Any, ignore: set[str]) -> None:
     """The property above would hold as well if everything were left to the walk."""
-    fingerprinter = Fingerprinter()
-    assert dumps(fingerprinter.tree(payload)) == serialized(payload, ignore=frozenset(), scrub=True)
+    fingerprinter = Fingerprinter(ignore=ignore)
+    assert dumps(fingerprinter.tree(payload)) == serialized(payload, ignore=fingerprinter.ignore, scrub=True)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2.0**63, 2**63, "\ud800", b"", {1: 2}, {"\x00set": []}])
