@@ -104,10 +104,11 @@ class Fingerprinter:
         Raises:
             FingerprintError: See `fingerprint`.
         """
-        if not self.normalize:
-            found = serialized(payload, ignore=self.ignore, scrub=self.scrub)
-            if found is not None:
-                return found
+        found = serialized(
+            payload, ignore=self.ignore, scrub=self.scrub, text=self.text, normalizes=bool(self.normalize)
+        )
+        if found is not None:
+            return found
         return dumps(self.tree(payload))
 
     def tree(self, payload: Any) -> Any:

@@ -13,15 +13,11 @@ _DASHED = re.compile(r"-(?:[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-|\d\d-\d\d[T ])")
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b")
 _ISO_TIME = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z\b|[+-]\d\d:?\d\d\b)?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
-# No pattern may reach over a quote: `serialized` runs them over JSON text, where a quote ends a string, and where
-# \x02 stands for a quote inside of one.
 _TEMP_DIRS = (
-    r"(?:/private)?(?:/var)?/tmp/|(?:/private)?/var/folders/[^/\s\"\x02]+/[^/\s\"\x02]+/T/"
-    r"|[A-Za-z]:\\(?:[^\\\s:\"\x02]+\\)*?Temp\\"
+    r"(?:/private)?(?:/var)?/tmp/|(?:/private)?/var/folders/[^/\s]+/[^/\s]+/T/|[A-Za-z]:\\(?:[^\\\s:]+\\)*?Temp\\"
 )
 _TEMP_PATH = re.compile(
-    rf"(?<![\w/.])(?:{_TEMP_DIRS})"
-    r"(?:(?P<inner>[^/\\\s\"\x02'`:;,)\]}>]+[/\\])+)?(?P<leaf>[^/\\\s\"\x02'`:;,)\]}>]*)"
+    rf"(?<![\w/.])(?:{_TEMP_DIRS})(?:(?P<inner>[^/\\\s\"'`:;,)\]}}>]+[/\\])+)?(?P<leaf>[^/\\\s\"'`:;,)\]}}>]*)"
 )
 
 GENERATED_ID = (
@@ -36,6 +32,17 @@ def _temp_path(match: re.Match[str]) -> str:
     return f"<tmp>/{match['leaf']}" if match["inner"] else "<tmp>"
 
 
+def may_be_volatile(text: str) -> bool:
+    """Whether `scrub_volatile` may change a text, or one of several texts that are joined to one. Cheap."""
+    if "-" in text and _DASHED.search(text):
+        return True
+    return ("x" in text and _HEX.search(text) is not None) or _may_hold_temp(text)
+
+
+def _may_hold_temp(text: str) -> bool:
+    return ("/" in text and _TEMP.search(text) is not None) or ("\\" in text and "Temp\\" in text)
+
+
 def scrub_volatile(text: str) -> str:
     """Replace what differs at each run by a placeholder: UUIDs, ISO times, hex addresses, temporary paths.
 
@@ -46,7 +53,7 @@ def scrub_volatile(text: str) -> str:
         text = _ISO_TIME.sub("<time>", _UUID.sub("<uuid>", text))
     if "x" in text and _HEX.search(text):
         text = _ADDRESS.sub("<address>", text)
-    if ("/" in text and _TEMP.search(text)) or ("\\" in text and "Temp\\" in text):
+    if _may_hold_temp(text):
         text = _TEMP_PATH.sub(_temp_path, text)
     return text
 

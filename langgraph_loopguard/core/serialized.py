@@ -1,17 +1,16 @@
-"""The canonical form of plain JSON in one pass of orjson, with folding and scrubbing in the JSON text.
+"""The canonical form of plain JSON in one pass of orjson, with what is to be folded or scrubbed replaced in its text.
 
 The result is byte for byte the one of `canonical.Walk`, which stays the definition; whatever is not sure to be so is
 left to it. First a survey collects, level by level and at C speed, the keys and the distinct texts. Mostly it shows
-that nothing is to be folded or scrubbed, and orjson's bytes are the canonical form as they are. Otherwise it is done in
-the JSON text, for all strings at once: strings lie between quotes there, so that a pattern that cannot reach over a
-quote finds in it exactly what it finds in each string by itself.
+that nothing is to be folded or scrubbed, and orjson's bytes are the canonical form as they are. Otherwise each distinct
+text is made what it counts for once, and put into the JSON text wherever it stands.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Set
+from collections.abc import Callable, Mapping, Set
 from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from langgraph_loopguard.core.canonical import MAX_DEPTH, TAG
-from langgraph_loopguard.core.scrub import GENERATED_ID, fold_text, scrub_volatile, strip_lines
+from langgraph_loopguard.core.scrub import GENERATED_ID, fold_text, may_be_volatile, strip_lines
 
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # larger integers have a form of their own
 _SCALARS: frozenset[type] = frozenset({str, int, float, bool, type(None)})
@@ -32,7 +31,7 @@ _FEW = 4
 """Entries of a flat dict up to which the walk is cheaper."""
 
 _LONG = 128
-"""Characters per distinct text from which on the walk is cheaper: a long text is folded faster than it is escaped."""
+"""Characters per distinct text from which on the walk is cheaper, if there is something to fold or to scrub."""
 
 _MANY = 500_000
 """Values that a survey visits."""
@@ -40,11 +39,8 @@ _MANY = 500_000
 _SHALLOW = 4
 """Levels that are not searched for the same object twice: below, it may be one that grows from level to level."""
 
-_BLANKS = 8
-"""Trailing blanks per string that are taken off one by one."""
-
-_QUOTE, _BACKSLASH = "\x02", "\x01"
-"""What stands for a quote and for a backslash inside of a string; the characters themselves would be escaped."""
+_BACKSLASH, _QUOTE = "\x01", "\x02"
+"""What stands for an escaped backslash and an escaped quote; the characters themselves would be escaped in JSON."""
 
 _WHOLE = re.compile(r"\.0(?![\de])")
 _MINUS_ZERO = re.compile(r"-0(?![\d.])")
@@ -61,13 +57,17 @@ class _Survey(NamedTuple):
     """There are floats without a fraction."""
 
 
-def serialized(payload: Any, *, ignore: Set[Any], scrub: bool) -> bytes | None:
+def serialized(
+    payload: Any, *, ignore: Set[Any], scrub: bool, text: Callable[[str], str], normalizes: bool = False
+) -> bytes | None:
     """Return the canonical form, or `None` when the walk must say what it is.
 
     Args:
         payload: Any value.
         ignore: Keys that do not count.
-        scrub: Replace volatile text and leave out generated ids.
+        scrub: Leave out generated ids, and volatile text may be in need of `text`.
+        text: What becomes of every text that is not a key.
+        normalizes: It does more than to fold and to scrub.
     """
     kind = type(payload)
     if kind is dict:
@@ -82,22 +82,49 @@ def serialized(payload: Any, *, ignore: Set[Any], scrub: bool) -> bytes | None:
     if any(type(key) is not str or (not _is_plain(key) and _folds_or_tags(key)) for key in keys):
         return None
     if ignore and not ignore.isdisjoint(keys):
-        return serialized(_without(payload, ignore), ignore=frozenset(), scrub=scrub)
+        rest = _without(payload, ignore)
+        return serialized(rest, ignore=frozenset(), scrub=scrub, text=text, normalizes=normalizes)
     strings = '"'.join(texts) + '"'
-    folds = _folds(strings)
-    scrubs = scrub and scrub_volatile(strings) != strings
-    ids = scrub and any(key[-2:] in ("id", "Id", "ID") for key in keys)
-    if (folds or scrubs) and len(strings) > _LONG * len(texts):
-        return None
+    changed: dict[str, str] = {}
+    if normalizes or _folds(strings) or (scrub and may_be_volatile(strings)):
+        if len(strings) > _LONG * len(texts):
+            return None
+        changed = {old: new for old in texts if (new := text(old)) != old}
+        if not changed.keys().isdisjoint(keys):  # keys are not scrubbed
+            return None
     try:
         data = orjson.dumps(payload, option=_OPTIONS)
     except TypeError:  # large integers, lone surrogates
         return None
-    if not (folds or scrubs or ids or whole):
-        return data
-    if scrubs and any(scrub_volatile(key) != key for key in keys):  # keys are never scrubbed
-        return None
-    return _changed(data.decode(), folds, scrubs, ids, whole)
+    ids = scrub and any(key[-2:] in ("id", "Id", "ID") for key in keys)
+    return _replaced(data, changed, ids=ids, whole=whole) if changed or ids or whole else data
+
+
+def _replaced(data: bytes, changed: Mapping[str, str], *, ids: bool, whole: bool) -> bytes:
+    """Return JSON with texts replaced, without generated ids, and with whole floats as integers."""
+    text = _hide(data)
+    if ids:
+        text = _drop_ids(text)
+    if changed or whole:
+        parts = text.split('"')  # strings lie between quotes, everything else around them
+        if changed:
+            new = {_inner(old): _inner(value) for old, value in changed.items()}
+            parts[1::2] = [new.get(part, part) for part in parts[1::2]]
+        if whole:
+            parts[::2] = _MINUS_ZERO.sub("0", _WHOLE.sub("", '"'.join(parts[::2]))).split('"')
+        text = '"'.join(parts)
+    return text.replace(_QUOTE, '\\"').replace(_BACKSLASH, "\\\\").encode()
+
+
+def _inner(text: str) -> str:
+    """Return a text as it stands between the quotes."""
+    return _hide(orjson.dumps(text))[1:-1]
+
+
+def _hide(data: bytes) -> str:
+    """Return JSON with no quote in it that does not begin or end a string."""
+    text = data.decode()
+    return text.replace("\\\\", _BACKSLASH).replace('\\"', _QUOTE) if "\\" in text else text
 
 
 def _without(value: Any, ignore: Set[Any]) -> Any:
@@ -166,63 +193,6 @@ def _folds(strings: str) -> bool:
     if not strings.isascii() and not unicodedata.is_normalized("NFC", strings):
         return True
     return "\r" in strings or _END_OF_BLANK.search(strings) is not None or strip_lines(strings) != strings
-
-
-def _changed(json: str, folds: bool, scrubs: bool, ids: bool, whole: bool) -> bytes | None:
-    text = _unescape(json)
-    if text is None:
-        return None
-    if whole:
-        parts = text.split('"')
-        parts[::2] = _MINUS_ZERO.sub("0", _WHOLE.sub("", '"'.join(parts[::2]))).split('"')
-        text = '"'.join(parts)
-    if ids:
-        text = _drop_ids(text)
-    if folds:
-        folded = _fold(text)
-        if folded is None:
-            return None
-        text = folded
-    if scrubs:
-        text = scrub_volatile(text)
-    return _escape(text).encode()
-
-
-def _unescape(text: str) -> str | None:
-    """Return JSON text with its strings as they are, but for quotes in them; `None` when one holds a control character.
-
-    JSON text never holds a raw line end, tab, \\x01 or \\x02, so nothing can be mixed up.
-    """
-    if "\\" not in text:
-        return text
-    text = text.replace("\\\\", _BACKSLASH).replace("\\n", "\n").replace('\\"', _QUOTE)
-    if "\\" in text:
-        text = text.replace("\\t", "\t").replace("\\r", "\r")
-        if "\\" in text:
-            return None
-    return text.replace(_BACKSLASH, "\\")
-
-
-def _escape(text: str) -> str:
-    """Return the JSON text again."""
-    for raw, escaped in (("\\", "\\\\"), ("\n", "\\n"), (_QUOTE, '\\"'), ("\t", "\\t"), ("\r", "\\r")):
-        if raw in text:
-            text = text.replace(raw, escaped)
-    return text
-
-
-def _fold(text: str) -> str | None:
-    """Return the text with every string folded; `None` when one ends with very many blanks."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = strip_lines(text)
-    for _ in range(_BLANKS):
-        if _END_OF_BLANK.search(text) is None:
-            return text
-        text = text.replace(' "', '"').replace('\n"', '"').replace('\t"', '"')
-    return None
 
 
 def _drop_ids(text: str) -> str:

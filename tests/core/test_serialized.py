@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from langgraph_loopguard import Fingerprinter
+from langgraph_loopguard import Fingerprinter, normalize
 from langgraph_loopguard.core.canonical import MAX_DEPTH, dumps
 from langgraph_loopguard.core.serialized import serialized
 from tests.core.payloads import ANYTHING, JSON, shuffled, tupled
@@ -44,20 +44,27 @@ PLAIN = st.recursive(
 )
 
 
+def fast(payload: Any, fingerprinter: Fingerprinter | None = None) -> bytes | None:
+    """What the fast way says."""
+    f = fingerprinter or Fingerprinter()
+    return serialized(payload, ignore=f.ignore, scrub=f.scrub, text=f.text, normalizes=bool(f.normalize))
+
+
 @settings(max_examples=400)
-@given(PLAIN, st.booleans(), st.sets(st.sampled_from(["a", "id", "é"]), max_size=1))
-@example([{"a": 1, "x_id": "call_1", "id": "msg-2"}, {"id": UUID, "b": 2}, {"id": "call_1"}], True, set())
-@example([{"id": "call_1", "x_id": "call_2", "yId": "call_3", "n": None}], True, set())
-@example(["/var/folders/a", "b/c/T/x", "/tmp\\x", "/tmp/y/z"], True, set())
-@example([{"/tmp/x/f": 1, "a": "/tmp/y/f"}, {"2026-01-01 10:00": 1, "b": "2026-01-01 10:00"}], True, set())
-@example([["n\u0303", "\n\u0303"], ["x\\", "n "], ["a\\\n", "a\\n\n"], [1.0, "1.0,", [2.0]]], True, set())
-@example([10.05, 1.0, 1.05e-7, 0.05, 100.0], True, set())
-@example([["x" + " " * 20], [" \t\n" * 9]], True, set())
-def test_serialized_is_the_walk(payload: Any, scrub: bool, ignore: set[str]) -> None:
-    """Whatever is folded or scrubbed in the JSON text is what the walk folds or scrubs in each string."""
-    fingerprinter = Fingerprinter(scrub=scrub, ignore=ignore)
+@given(PLAIN, st.booleans(), st.sets(st.sampled_from(["a", "id", "é"]), max_size=1), st.booleans())
+@example([{"a": 1, "x_id": "call_1", "id": "msg-2"}, {"id": UUID, "b": 2}, {"id": "call_1"}], True, set(), False)
+@example([{"id": "call_1", "x_id": "call_2", "yId": "call_3", "n": None}], True, set(), False)
+@example(["/var/folders/a", "b/c/T/x", "/tmp\\x", "/tmp/y/z"], True, set(), False)
+@example([{"/tmp/x/f": 1, "a": "/tmp/y/f"}, {"2026-01-01 10:00": 1, "b": "2026-01-01 10:00"}], True, set(), False)
+@example([["n\u0303", "\n\u0303"], ["x\\", "n "], ["a\\\n", "a\\n\n"], [1.0, "1.0,", [2.0]]], True, set(), False)
+@example([10.05, 1.0, 1.05e-7, 0.05, 100.0], True, set(), False)
+@example([["x" + " " * 20], [" \t\n" * 9]], True, set(), False)
+def test_serialized_is_the_walk(payload: Any, scrub: bool, ignore: set[str], normalizes: bool) -> None:
+    """Whatever is replaced in the JSON text is what the walk makes of each string."""
+    normalizers = (normalize.digits, normalize.case) if normalizes else ()
+    fingerprinter = Fingerprinter(scrub=scrub, ignore=ignore, normalize=normalizers)
     for wrapped in (payload, [payload, payload], {"k": [payload], "m": [1.0, "x "]}):
-        found = serialized(wrapped, ignore=fingerprinter.ignore, scrub=scrub)
+        found = fast(wrapped, fingerprinter)
         if found is not None:
             assert dumps(fingerprinter.tree(wrapped)) == found
 
@@ -66,7 +73,7 @@ def test_serialized_is_the_walk(payload: Any, scrub: bool, ignore: set[str]) -> 
 def test_serialized_leaves_other_kinds_to_the_walk(payload: Any, scrub: bool) -> None:
     """Sets, dates, bytes, keys that are no strings: equal, or not decided."""
     fingerprinter = Fingerprinter(scrub=scrub)
-    found = serialized([payload], ignore=fingerprinter.ignore, scrub=scrub)
+    found = fast([payload], fingerprinter)
     assert found in (None, dumps(fingerprinter.tree([payload])))
 
 
@@ -92,13 +99,13 @@ FINDING = {"file": "mail.py", "line": 202, "rule": "E711", "message": "compariso
 def test_findings_are_serialized(payload: Any, ignore: set[str]) -> None:
     """The property above would hold as well if everything were left to the walk."""
     fingerprinter = Fingerprinter(ignore=ignore)
-    assert dumps(fingerprinter.tree(payload)) == serialized(payload, ignore=fingerprinter.ignore, scrub=True)
+    assert dumps(fingerprinter.tree(payload)) == fast(payload, fingerprinter)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2.0**63, 2**63, "\ud800", b"", {1: 2}, {"\x00set": []}])
 def test_what_orjson_would_write_as_something_else_is_left_to_the_walk(value: Any) -> None:
     """NaN as null, a lone surrogate, a number over 64 bits, a key that is no string, a key that looks like a tag."""
-    assert serialized([[value], "x"], ignore=frozenset(), scrub=True) is None
+    assert fast([[value], "x"]) is None
 
 
 def test_serialized_keeps_the_limit_of_depth() -> None:
@@ -106,8 +113,8 @@ def test_serialized_keeps_the_limit_of_depth() -> None:
     nested: Any = ["leaf"]
     for _ in range(MAX_DEPTH - 1):
         nested = [nested]
-    assert serialized(nested, ignore=frozenset(), scrub=True) == dumps(Fingerprinter().tree(nested))
-    assert serialized([nested], ignore=frozenset(), scrub=True) is None
+    assert fast(nested) == dumps(Fingerprinter().tree(nested))
+    assert fast([nested]) is None
 
 
 @given(PLAIN, st.randoms(use_true_random=False))
