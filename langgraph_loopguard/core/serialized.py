@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Set
 from itertools import chain
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -48,15 +48,6 @@ _ID_ENTRY = re.compile(rf'"(?<=(?:id|Id|ID)"):"(?:{GENERATED_ID})"')
 _END_OF_BLANK = re.compile(r'"(?<=[ \t\n]")')
 
 
-class _Survey(NamedTuple):
-    """What a payload consists of."""
-
-    keys: set[str]
-    texts: list[str]
-    whole: bool
-    """There are floats without a fraction."""
-
-
 def serialized(
     payload: Any, *, ignore: Set[Any], scrub: bool, text: Callable[[str], str], normalizes: bool = False
 ) -> bytes | None:
@@ -79,8 +70,11 @@ def serialized(
     if found is None:
         return None
     keys, texts, whole = found
-    if any(type(key) is not str or (not _is_plain(key) and _folds_or_tags(key)) for key in keys):
-        return None
+    ids = False
+    for key in keys:
+        if type(key) is not str or not ((key.isascii() and key.isidentifier()) or _is_as_it_counts(key)):
+            return None
+        ids = ids or (scrub and key[-2:] in ("id", "Id", "ID"))
     if ignore and not ignore.isdisjoint(keys):
         rest = _without(payload, ignore)
         return serialized(rest, ignore=frozenset(), scrub=scrub, text=text, normalizes=normalizes)
@@ -96,7 +90,6 @@ def serialized(
         data = orjson.dumps(payload, option=_OPTIONS)
     except TypeError:  # large integers, lone surrogates
         return None
-    ids = scrub and any(key[-2:] in ("id", "Id", "ID") for key in keys)
     return _replaced(data, changed, ids=ids, whole=whole) if changed or ids or whole else data
 
 
@@ -138,16 +131,15 @@ def _without(value: Any, ignore: Set[Any]) -> Any:
     return [item if type(item) in _SCALARS else _without(item, ignore) for item in value]
 
 
-def _is_plain(key: str) -> bool:
-    return key.isascii() and key.isidentifier()
+def _is_as_it_counts(key: str) -> bool:
+    return not key.startswith(TAG) and fold_text(key) == key
 
 
-def _folds_or_tags(key: str) -> bool:
-    return key.startswith(TAG) or fold_text(key) != key
+def _survey(payload: Any) -> tuple[set[str], list[str], bool] | None:
+    """Return the keys, the distinct texts, and whether there are floats without a fraction.
 
-
-def _survey(payload: Any) -> _Survey | None:
-    """Visit a payload level by level; `None` when it holds more than plain JSON of moderate size."""
+    `None` when the payload holds more than plain JSON of moderate size.
+    """
     keys: set[str] = set()
     found: set[Any] = set()
     whole = False
@@ -155,37 +147,42 @@ def _survey(payload: Any) -> _Survey | None:
     level: list[Any] = [payload]
     for depth in range(MAX_DEPTH + 1):
         kinds = set(map(type, level))
-        dicts: list[dict[str, Any]]
-        lists: list[Any]
+        dicts: list[dict[str, Any]] = []
+        lists: list[Any] = []
+        leaves: list[Any] = []
         if kinds == _DICTS:
-            dicts, lists = level, []
-        else:
-            if not kinds <= _KINDS:
-                return None
+            dicts = level
+        elif kinds <= _SCALARS:
             leaves = level
-            dicts, lists = [], []
-            if not kinds <= _SCALARS:
-                leaves = [value for value in level if type(value) in _SCALARS]
-                dicts = [value for value in level if type(value) is dict]
-                lists = [value for value in level if type(value) is list or type(value) is tuple]
-            if float in kinds:
-                for value in leaves:
-                    if type(value) is float and (value.is_integer() or not isfinite(value)):
-                        if not -_LARGEST < value < _LARGEST:  # NaN and infinity too
-                            return None
-                        whole = True
-            if str in kinds:
-                found.update(leaves)
-            if not (dicts or lists):
-                return _Survey(keys, [text for text in found if type(text) is str], whole)
+        elif kinds <= _KINDS:
+            for value in level:
+                kind = type(value)
+                (dicts if kind is dict else leaves if kind in _SCALARS else lists).append(value)
+        else:
+            return None
+        if str in kinds:
+            found.update(leaves)
+        if float in kinds:
+            for value in leaves:
+                if type(value) is float and (value.is_integer() or not isfinite(value)):
+                    if not -_LARGEST < value < _LARGEST:  # NaN and infinity too
+                        return None
+                    whole = True
+        if leaves is level:
+            break
         left -= sum(map(len, dicts)) + sum(map(len, lists))
         if left < 0 or (depth > _SHALLOW and len({*map(id, dicts), *map(id, lists)}) < len(dicts) + len(lists)):
             return None
-        keys.update(chain.from_iterable(dicts))
-        level = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
+        keys.update(*dicts)
+        level = [*chain.from_iterable(map(_values, dicts)), *chain.from_iterable(lists)]
         if not level:
-            return _Survey(keys, [text for text in found if type(text) is str], whole)
-    return None
+            break
+    else:
+        return None
+    return keys, [text for text in found if type(text) is str], whole
+
+
+_values = dict.values
 
 
 def _folds(strings: str) -> bool:
