@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_loopguard.core.canonical import TAG, Walk
+from langgraph_loopguard.core.canonical import Walk
 from langgraph_loopguard.core.fingerprint import Fingerprinter, Normalizer
 from langgraph_loopguard.core.normalize import digits, volatile
 from langgraph_loopguard.core.paths import words
+from langgraph_loopguard.core.plain import TAG
 from langgraph_loopguard.core.scrub import fold_text, scrub_volatile
 
 _Path = tuple[str | int, ...]

@@ -15,6 +15,7 @@ import orjson
 from xxhash import xxh3_128_hexdigest
 
 from langgraph_loopguard.core.canonical import MAX_DEPTH, Walk, dumps, is_generated_id
+from langgraph_loopguard.core.errors import FingerprintError
 from langgraph_loopguard.core.scrub import fold_text, scrub_volatile
 from langgraph_loopguard.core.serialized import serialized
 
@@ -132,6 +133,9 @@ class Fingerprinter:
             text = scrub_volatile(text)
         for function in self.normalize:
             text = function(text)
+            if not isinstance(text, str):
+                msg = f"normalize must hold functions from str to str, but {function!r} gave {text!r}"
+                raise FingerprintError(msg)
         return text
 
     def drops(self, key: Any, value: Any) -> bool:

@@ -17,7 +17,8 @@ from typing import Any
 
 import orjson
 
-from langgraph_loopguard.core.canonical import MAX_DEPTH, TAG
+from langgraph_loopguard.core.canonical import MAX_DEPTH
+from langgraph_loopguard.core.plain import TAG
 from langgraph_loopguard.core.scrub import GENERATED_ID, fold_text, may_be_volatile, strip_lines
 
 _OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # larger integers have a form of their own

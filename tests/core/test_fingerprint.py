@@ -410,6 +410,13 @@ def test_nonsense_settings_are_refused(settings: dict[str, Any], message: str) -
     assert message == str(error.value)
 
 
+@pytest.mark.parametrize("payload", ["x", ["x"], {"k": "x"}, {"k": ["x y"]}])
+def test_a_normalizer_that_gives_no_text_is_refused(payload: Any) -> None:
+    """The error names the function and what it gave."""
+    with pytest.raises(FingerprintError, match=r"normalize must hold functions from str to str, but .* gave 7"):
+        Fingerprinter(normalize=lambda text: 7).fingerprint(payload)  # type: ignore[arg-type, return-value]
+
+
 def test_fingerprinter_is_a_value() -> None:
     """Equal settings are equal, hashable and cannot be changed."""
     one = Fingerprinter(ignore=["a", "b"])
