@@ -1,38 +1,34 @@
 """The two nodes behind a shut edge: one writes the record into state, the next one asks a person.
 
 They are two because a node that interrupts runs again from its start when it is resumed. Each record is asked for by a
-task of its own, so that several trips of one superstep have several questions, each answered by its own id.
+task of its own, so that several trips of one superstep have several questions, each answered by its own id; what the
+answers mean is done by one more task for all, so that they do not stand in each other's way.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, get_args, get_origin
+from collections.abc import Mapping
+from typing import Any
 
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import set_config_context
-from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.constants import END
-from langgraph.types import Command, Overwrite, Send, interrupt
+from langgraph.types import Command, Send, interrupt
 
 from langgraph_loopguard.core.errors import EscalationError
-from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import ESCALATION, ESCALATIONS, HELD, HISTORY, LEDGERS
 from langgraph_loopguard.graph.decision import answer_schema, hitl_request
-from langgraph_loopguard.graph.gate import held_name
 from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision
 from langgraph_loopguard.graph.record import build_escalation
+from langgraph_loopguard.graph.resolution import Resolution, answer_tool_calls, written_down
 from langgraph_loopguard.graph.state import Shape
 
 ASK = "loopguard_ask"
 """Name of the node that asks a person."""
-
-MESSAGES = "messages"
 
 logger = logging.getLogger("langgraph_loopguard")
 
@@ -91,7 +87,7 @@ class EscalationNode(_GuardNode):
             last = list(records.values())[-1]
             update = {LEDGERS: events, ESCALATIONS: records, **self.shape.shown(last)}
         if not goto:
-            update |= _answer_tool_calls(self.shape, config, "the loop guard stopped the loop")
+            update |= answer_tool_calls(self.shape, config, "the loop guard stopped the loop")
         return Command(update=update, goto=goto or END)
 
     def _way_on(
@@ -114,14 +110,16 @@ class EscalationNode(_GuardNode):
 
 
 class AskNode(_GuardNode):
-    """Asks a person about one escalation and does what they say."""
+    """Asks a person about one escalation and writes down what they say; then, run once for all, does it."""
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Wait for the decision; return its update and where the run goes on."""
+        """Wait for the decision and write it down; without an escalation in the input, do what is written down."""
         if config is None:
             msg = "the asking node runs in a graph only"
             raise ValueError(msg)
         found = _pregel.read(config, (LEDGERS, ESCALATIONS, HELD), fresh=False)
+        if "id" not in input:
+            return Resolution(self.shape, config).add_all(self.guards, found)
         record = (found.get(ESCALATIONS) or {}).get(input["id"])
         if record is None or record["decision"] is not None:
             return None
@@ -130,114 +128,8 @@ class AskNode(_GuardNode):
             logger.warning("escalation %s is of guard %r, which the graph has no longer", record["id"], record["loop"])
             return None
         decision: Decision = interrupt(hitl_request(record), response_schema=answer_schema(record))
-        scope = input["scope"]
-        held = (found.get(HELD) or {}).get(held_name(guard.name, scope)) or []
-        tripped = ((found.get(LEDGERS) or {}).get(guard.name, {}).get(scope) or {}).get("tripped") or {}
-        return decide(guard, scope, record, decision, self.shape, config, tripped=tripped, held=held)
-
-
-def decide(
-    guard: LoopGuard,
-    scope: str,
-    record: Mapping[str, Any],
-    decision: Decision,
-    shape: Shape,
-    config: RunnableConfig,
-    *,
-    tripped: Mapping[str, Any],
-    held: Sequence[Send],
-) -> Command[Any]:
-    """Return the update and the way on that a decision means.
-
-    `retry` enters the shut edge's targets, again with what a `Send` had carried. Where an agent waits for its tools,
-    guidance is the answer to the tool calls, and the agent goes on: a chat model takes no other message there. All
-    else ends the loop.
-    """
-    decided = {**record, "decision": to_jsonable(decision.model_dump())}
-    event = {
-        **guard.stamp,
-        "scope": scope,
-        "event": "decision",
-        "id": record["id"],
-        "action": decision.action,
-        "granted": {
-            what: extra
-            for what, extra in (
-                ("cycles", decision.extra_cycles),
-                ("tokens", decision.extra_tokens),
-                ("seconds", decision.extra_seconds),
-            )
-            if extra
-        },
-    }
-    update: dict[str, Any] = {ESCALATIONS: {record["id"]: decided}, LEDGERS: [event]}
-    if ESCALATION in (shown := shape.shown(decided)):
-        update[ESCALATION] = shown[ESCALATION]
-    if held:
-        update[HELD] = {held_name(guard.name, scope): None}
-    logger.info("guard %r: %s is decided: %s", guard.name, record["edge"], decision.action)
-    if decision.action == "retry":
-        if decision.guidance and (answers := _answer_tool_calls(shape, config, decision.guidance)):
-            event["reenter"] = False
-            return Command(update=update | answers, goto=tripped.get("source", END))
-        update[LEDGERS] = [event, *tripped.get("beside", ())]
-        sent = {send.node for send in held}
-        targets = [target for target in tripped.get("to", ()) if target not in sent]
-        return Command(update=update | _guidance(shape, decision.guidance), goto=[*held, *targets])
-    if isinstance(guard.artifact, str):
-        if decision.action == "edit":
-            update[guard.artifact] = _replacement(shape, guard.artifact, decision.artifact)
-        elif decision.fix is not None:
-            fix = record["fixes"][decision.fix - 1]
-            chosen = fix["content"].get(guard.artifact, fix.get("artifact"))
-            if chosen is not None:
-                update[guard.artifact] = _replacement(shape, guard.artifact, chosen)
-    update |= _answer_tool_calls(shape, config, f"the loop guard stopped the loop; a person said: {decision.action}")
-    return Command(update=update, goto=END)
-
-
-def _replacement(shape: Shape, key: str, value: Any) -> Any:
-    """Return a write that sets a key, whatever its reducer does."""
-    if isinstance(shape.channels.get(key), (BinaryOperatorAggregate, DeltaChannel)):
-        return Overwrite(value)
-    return value
-
-
-def _guidance(shape: Shape, guidance: str | None) -> dict[str, Any]:
-    """Put a person's guidance where the nodes see it: among the messages, and under the key `guidance`."""
-    if not guidance:
-        return {}
-    # PostgreSQL takes neither a lone surrogate nor a NUL in a key that is a text.
-    guidance = to_jsonable(guidance).replace("\0", "\\0")
-    out: dict[str, Any] = {}
-    messages = shape.channels.get(MESSAGES)
-    if isinstance(messages, (BinaryOperatorAggregate, DeltaChannel)):
-        out[MESSAGES] = [guidance if _items(messages.ValueType) is str else HumanMessage(guidance)]
-    if "guidance" in shape.keys:
-        out["guidance"] = guidance if _items(shape.channels["guidance"].ValueType) is None else [guidance]
-    return out
-
-
-def _items(typ: Any) -> Any:
-    """Return what a list of this type holds, `object` when it does not say; `None` when the type is no list."""
-    if get_origin(typ) is Annotated:
-        return _items(get_args(typ)[0])
-    return next(iter(get_args(typ)), object) if list in (typ, get_origin(typ)) else None
-
-
-def _answer_tool_calls(shape: Shape, config: RunnableConfig, text: str) -> dict[str, Any]:
-    """Answer the tool calls that a shut edge left open: a chat model refuses a thread with open ones."""
-    if not isinstance(shape.channels.get(MESSAGES), (BinaryOperatorAggregate, DeltaChannel)):
-        return {}
-    messages = _pregel.read(config, (MESSAGES,), fresh=False).get(MESSAGES)
-    if not isinstance(messages, list):
-        return {}
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-    last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
-    calls = last.tool_calls if last is not None else []
-    answers = [
-        ToolMessage(f"Not run: {text}.", tool_call_id=call["id"], name=call["name"], status="error")
-        for call in calls
-        if call["id"] not in answered
-    ]
-    return {MESSAGES: answers} if answers else {}
+        tripped = ((found.get(LEDGERS) or {}).get(guard.name, {}).get(input["scope"]) or {}).get("tripped") or {}
+        update = written_down(guard, input["scope"], record, decision, tripped, self.shape, config)
+        if ESCALATION in (shown := self.shape.shown(update[ESCALATIONS][record["id"]])):
+            update[ESCALATION] = shown[ESCALATION]
+        return Command(update=update, goto=ASK)

@@ -325,9 +325,10 @@ class Files(TypedDict, total=False):
     rounds: Annotated[int, operator.add]
 
 
-def by_file(max_cycles: int = 1, files: str = "ab", **settings: Any) -> tuple[Any, LoopGuard]:
+def by_file(max_cycles: int = 1, files: str = "ab", state: Any = Files, **settings: Any) -> tuple[Any, LoopGuard]:
     """Reviewer and Fixer for several files at once: what belongs to a file travels by `Send`."""
-    builder = StateGraph(Files)
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(state)
+    state_class = state
 
     def reviewer(state: Any) -> Command[Any]:
         name = state["file"]
@@ -336,7 +337,8 @@ def by_file(max_cycles: int = 1, files: str = "ab", **settings: Any) -> tuple[An
     def fixer(state: Any) -> Command[Any]:
         name = state["file"]
         assert state["note"] == f"for {name}"
-        return Command(update={"log": [f"fix {name}"]}, goto=Send("reviewer", {"file": name}))
+        patch = {"patch": f"fix {name}"} if state_class is Shared else {}
+        return Command(update={"log": [f"fix {name}"], **patch}, goto=Send("reviewer", {"file": name}))
 
     builder.add_node("reviewer", reviewer, destinations=("fixer",))
     builder.add_node("fixer", fixer, destinations=("reviewer",))
@@ -866,3 +868,49 @@ def test_messages_in_a_reducer_of_the_users_own_are_answered_too() -> None:
     app = builder.compile(checkpointer=InMemorySaver())
     app.invoke({"messages": []}, thread())
     assert "a person said: reject" in first_error(answer(app, {"action": "reject"})["messages"])
+
+
+# -- several decisions at once -------------------------------------------------------------------------------
+
+
+class Shared(Files, total=False):
+    patch: Annotated[Any, lambda before, after: after]
+    guidance: str
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+@pytest.mark.parametrize("state", [Files, Shared])
+@pytest.mark.parametrize(
+    ("decision", "patch"),
+    [
+        ({"action": "edit", "artifact": "mine {}"}, "mine b"),
+        ({"action": "accept", "fix": 1}, "fix b"),
+        ({"action": "reject"}, "fix b"),
+        ({**RETRY, "guidance": "for {}"}, "fix b"),
+    ],
+)
+@pytest.mark.parametrize("how", DOORS)
+async def test_decisions_about_two_files_do_not_stand_in_each_others_way(
+    state: Any, decision: dict[str, Any], patch: str, how: str
+) -> None:
+    """Two answers in one superstep may mean the same state key: the later one stands, and neither is lost."""
+    app, guard = by_file(state=state, artifact="patch" if state is Shared else "log")
+    answers = {
+        one.id: {key: text.format(name) if isinstance(text, str) else text for key, text in decision.items()}
+        for name, one in asked(app).items()
+    }
+    await door(app, how, Command(resume=answers))
+    decided = [record["decision"] and record["decision"]["action"] for record in records(app)]
+    assert [decision["action"]] * 2 == decided[:2]
+    values = app.get_state(thread()).values
+    if state is Shared:
+        assert patch == values["patch"]
+    if decision["action"] == "retry":
+        assert [2, 2] == [guard.ledger(app.get_state(thread()), name).cycles for name in "ab"]
+        assert {"a", "b"} == asked(app).keys()
+        if state is Shared:
+            assert "for a\n\nfor b" == values["guidance"]
+            assert ["for a", "for b"] == [message.text for message in values["messages"]]
+    else:
+        assert () == app.get_state(thread()).next
+    assert {} == {name: held for name, held in (values.get("loopguard_held") or {}).items() if name.startswith(":")}
