@@ -19,12 +19,13 @@ logger = logging.getLogger("langgraph_loopguard")
 LEDGERS = "loopguard"
 HISTORY = "loopguard_history"
 HELD = "loopguard_held"
+STANDING = "loopguard_standing"
 STEPS = "loopguard_steps_left"
 ESCALATIONS = "escalations"
 ESCALATION = "escalation"
 OUTCOME = "outcome"
 
-GUARD_KEYS = frozenset({LEDGERS, HISTORY, HELD, STEPS, ESCALATIONS, ESCALATION, OUTCOME})
+GUARD_KEYS = frozenset({LEDGERS, HISTORY, HELD, STANDING, STEPS, ESCALATIONS, ESCALATION, OUTCOME})
 """State keys that are the guard's own: they never count as something that a node wrote."""
 
 BLOCK = 64
@@ -270,9 +271,23 @@ class HistoryChannel(DeltaChannel[Any]):
     __hash__ = None  # type: ignore[assignment]  # mutable, like every channel
 
 
+NEW_INPUT = False
+"""Written to what speaks of one run: a new input has come, and whatever it brings along is not of this run."""
+
+
 def latest(before: Any, writes: Sequence[Any]) -> Any:
-    """The last value stands."""
-    return writes[-1]
+    """The last value stands; `None`, where there is no other, takes it away."""
+    if any(write is NEW_INPUT for write in writes):
+        return None
+    return next((write for write in reversed(writes) if write is not None), None)
+
+
+def merge_standing(before: Any, writes: Sequence[Any]) -> Any:
+    """Outcomes of the trips that speak of the present run, by escalation id; `None` takes one away."""
+    if any(write is NEW_INPUT for write in writes):
+        return None
+    out = {**(before or {}), **{key: outcome for write in writes for key, outcome in (write or {}).items()}}
+    return {key: outcome for key, outcome in out.items() if outcome is not None} or None
 
 
 def merge_escalations(before: Any, writes: Sequence[Any]) -> Any:
@@ -313,9 +328,13 @@ class GuardedState(TypedDict, total=False):
     """
 
     escalation: Annotated[dict[str, Any], ValueChannel(latest, dict)]
-    """The latest escalation's record (see `Escalation`)."""
+    """The latest record of this run (see `Escalation`), with its decision once there is one. A new input clears it."""
     outcome: Annotated[str, ValueChannel(latest, str)]
-    """How the automatic part ended: `"escalated"` or `"blocked"`; absent while no guard has tripped."""
+    """How the automatic part of this run ended: `"escalated"` or `"blocked"`.
+
+    Absent while no guard has tripped, after a `retry` (the loop goes on), and from a new input on. Any other decision
+    leaves it as it is.
+    """
 
 
 class GuardChannels(TypedDict):
@@ -324,6 +343,7 @@ class GuardChannels(TypedDict):
     loopguard: NotRequired[Annotated[dict[str, Any], ValueChannel(merge_events)]]
     loopguard_history: NotRequired[Annotated[list[Any], HistoryChannel(append_blocks, list)]]
     loopguard_held: NotRequired[Annotated[dict[str, Any], ValueChannel(merge_held)]]
+    loopguard_standing: NotRequired[Annotated[dict[str, Any], ValueChannel(merge_standing)]]
     loopguard_steps_left: RemainingSteps
     escalations: NotRequired[Annotated[dict[str, Any], ValueChannel(merge_escalations)]]
     escalation: NotRequired[Annotated[dict[str, Any], ValueChannel(latest, dict)]]

@@ -19,7 +19,7 @@ from langgraph.types import Command, Send, interrupt
 from langgraph_loopguard.core.errors import EscalationError
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.graph import _pregel
-from langgraph_loopguard.graph.channels import ESCALATION, ESCALATIONS, HELD, HISTORY, LEDGERS
+from langgraph_loopguard.graph.channels import ESCALATIONS, HELD, HISTORY, LEDGERS, STANDING
 from langgraph_loopguard.graph.decision import answer_schema, hitl_request
 from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision
@@ -65,6 +65,8 @@ class EscalationNode(_GuardNode):
         found = _pregel.read(config, (LEDGERS, HISTORY, ESCALATIONS), fresh=False)
         known: Mapping[str, Any] = found.get(ESCALATIONS) or {}
         records: dict[str, dict[str, Any]] = {}
+        asked_again: dict[str, dict[str, Any]] = {}
+        passed_by: dict[str, dict[str, Any]] = {}
         events: list[dict[str, Any]] = []
         goto: list[str | Send] = []
         for guard in self.guards:
@@ -80,12 +82,15 @@ class EscalationNode(_GuardNode):
                 else:
                     record = known[trip["id"]]
                 way = self._way_on(guard, scope, record, config, new=new)
+                if not new:
+                    (passed_by if way is None else asked_again)[trip["id"]] = record
                 if way is not None and way not in goto:
                     goto.append(way)
-        update: dict[str, Any] = {}
-        if records:
-            last = list(records.values())[-1]
-            update = {LEDGERS: events, ESCALATIONS: records, **self.shape.shown(last)}
+        update: dict[str, Any] = {LEDGERS: events, ESCALATIONS: records} if records else {}
+        if present := {**asked_again, **records} or passed_by:
+            *_, last = present.values()
+            update[STANDING] = {key: record["outcome"] for key, record in present.items()}
+            update |= self.shape.shown(escalation=last, outcome=last["outcome"])
         if not goto:
             update |= answer_tool_calls(self.shape, config, "the loop guard stopped the loop")
         return Command(update=update, goto=goto or END)
@@ -117,7 +122,7 @@ class AskNode(_GuardNode):
         if config is None:
             msg = "the asking node runs in a graph only"
             raise ValueError(msg)
-        found = _pregel.read(config, (LEDGERS, ESCALATIONS, HELD), fresh=False)
+        found = _pregel.read(config, (LEDGERS, ESCALATIONS, HELD, STANDING), fresh=False)
         if "id" not in input:
             return Resolution(self.shape, config).add_all(self.guards, found)
         record = (found.get(ESCALATIONS) or {}).get(input["id"])
@@ -130,6 +135,5 @@ class AskNode(_GuardNode):
         decision: Decision = interrupt(hitl_request(record), response_schema=answer_schema(record))
         tripped = ((found.get(LEDGERS) or {}).get(guard.name, {}).get(input["scope"]) or {}).get("tripped") or {}
         update = written_down(guard, input["scope"], record, decision, tripped, self.shape, config)
-        if ESCALATION in (shown := self.shape.shown(update[ESCALATIONS][record["id"]])):
-            update[ESCALATION] = shown[ESCALATION]
+        update |= self.shape.shown(escalation=update[ESCALATIONS][record["id"]])
         return Command(update=update, goto=ASK)

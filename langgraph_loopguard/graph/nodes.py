@@ -6,28 +6,23 @@ import dataclasses
 import logging
 from typing import Any, cast
 
-from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import END, START
 from typing_extensions import TypedDict, get_type_hints
 
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import (
     GUARD_KEYS,
-    HISTORY,
     LEDGERS,
     GuardChannels,
     GuardedState,
     ValueChannel,
-    flatten,
 )
 from langgraph_loopguard.graph.edges import Builder
 from langgraph_loopguard.graph.escalation import ASK, AskNode, EscalationNode
 from langgraph_loopguard.graph.gate import ESCALATE
 from langgraph_loopguard.graph.guard import LoopGuard
+from langgraph_loopguard.graph.inputs import INPUT, InputGate
 from langgraph_loopguard.graph.state import PLAIN, SHOWN, Shape, is_object, without_guard_keys
-
-TURN = "loopguard_turn"
-"""Name of the conditional edge on `START` that sees new inputs."""
 
 typed_dict: Any = TypedDict
 """`TypedDict` as a function: the checker allows it only with literals."""
@@ -69,10 +64,9 @@ def add_nodes(builder: Builder, guard: LoopGuard, shape: Shape) -> None:
         builder.nodes[name] = dataclasses.replace(
             builder.nodes[name], runnable=kind(name, guards, shape), ends=tuple(sorted(ends))
         )
-    if guard.per == "turn":
-        gate = builder.branches[START].pop(TURN, None)
-        turning = (*(cast("TurnGate", gate.path).guards if gate is not None else ()), guard)
-        builder.add_conditional_edges(START, TurnGate(turning), {})
+    builder.branches[START].pop(INPUT, None)
+    builder.add_conditional_edges(START, InputGate(guards, shape), {})
+    builder.branches[START][INPUT] = _pregel.without_reader(builder.branches[START][INPUT])
 
 
 def _channels_beside(builder: Builder) -> type[Any]:
@@ -108,30 +102,3 @@ def _join_output(builder: Builder) -> None:
     joined = typed_dict(output.__name__, {**hints, **{key: extra[key] for key in missing}}, total=False)
     builder.schemas[joined] = {**schema, **{key: builder.channels[key] for key in missing}}
     builder.output_schema = joined
-
-
-class TurnGate(Runnable[Any, Any]):
-    """A conditional edge on `START` that leads nowhere: it runs for new inputs only, and renews budgets per turn."""
-
-    name = TURN
-
-    def __init__(self, guards: tuple[LoopGuard, ...]) -> None:
-        self.guards = guards
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[str]:
-        """Write the turn; go nowhere."""
-        if config is not None:
-            found = _pregel.read(config, (LEDGERS, HISTORY), fresh=False)
-            start = len(flatten(found.get(HISTORY)))
-            events = [
-                {**guard.stamp, "event": "turn", "scope": None, "history_from": start}
-                for guard in self.guards
-                if (found.get(LEDGERS) or {}).get(guard.name)
-            ]
-            if events:
-                _pregel.write(config, [(LEDGERS, events)])
-        return []
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[str]:
-        """The same as `invoke`."""
-        return self.invoke(input, config)

@@ -19,7 +19,7 @@ from langgraph.types import Command, Overwrite, Send
 
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.graph import _pregel
-from langgraph_loopguard.graph.channels import ESCALATIONS, HELD, LEDGERS
+from langgraph_loopguard.graph.channels import ESCALATIONS, HELD, LEDGERS, STANDING
 from langgraph_loopguard.graph.gate import held_name
 from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision
@@ -89,21 +89,30 @@ class Resolution:
 
         Args:
             guards: The guards of the graph.
-            found: Its records, and what is held back.
+            found: Its records, what is held back, and the trips that speak of this run.
         """
         held: Mapping[str, Any] = found.get(HELD) or {}
+        records: Mapping[str, Any] = found.get(ESCALATIONS) or {}
         by_name = {guard.name: guard for guard in guards}
         done: dict[str, None] = {}
-        for record in (found.get(ESCALATIONS) or {}).values():
-            guard, name = by_name.get(record["loop"]), _case_name(record["id"])
-            if guard is None or name not in held:
-                continue
+        retried: dict[str, None] = {}
+        for name in (name for name in held if name.startswith(_case_name(""))):
             (case,) = held[name]
-            sends = held_name(guard.name, case["scope"])
-            self._add(guard, record, case, held.get(sends) or ())
+            record = records[case["id"]]
+            sends = held_name(record["loop"], case["scope"])
             done |= {key: None for key in (name, sends) if key in held}
+            if (guard := by_name.get(record["loop"])) is None:
+                logger.warning("escalation %s is of guard %r, which is gone", record["id"], record["loop"])
+                continue
+            self._add(guard, record, case, held.get(sends) or ())
+            if record["decision"]["action"] == "retry":
+                retried[record["id"]] = None
         if done:
             self.update[HELD] = done
+        if retried:  # the loop goes on: its trip is no longer how this run ended
+            standing = [outcome for key, outcome in (found.get(STANDING) or {}).items() if key not in retried]
+            self.update[STANDING] = retried
+            self.update |= self.shape.shown(outcome=standing[-1] if standing else None)
         goto: list[str | Send] = []
         for way in self.goto:
             if way not in goto:

@@ -58,9 +58,8 @@ class Shape:
         """Whether a key is the guard's own, and not one of the user's that has the same name."""
         return key in GUARD_KEYS and (key not in SHOWN or isinstance(self.channels.get(key), ValueChannel))
 
-    def shown(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the update that shows a record as the latest, in the keys that are the guard's."""
-        values = {ESCALATION: record, OUTCOME: record["outcome"]}
+    def shown(self, **values: Any) -> dict[str, Any]:
+        """Return the update of `escalation` and `outcome`, as far as they are the guard's."""
         return {key: value for key, value in values.items() if self.is_guards(key)}
 
 

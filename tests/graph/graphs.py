@@ -21,6 +21,7 @@ GUARD_KEYS = (
     "loopguard",
     "loopguard_history",
     "loopguard_held",
+    "loopguard_standing",
     "loopguard_steps_left",
     "escalations",
     "escalation",

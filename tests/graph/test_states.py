@@ -26,7 +26,7 @@ from tests.graph.pairs import State, builder_of, pair
 
 Builder = StateGraph[Any, Any, Any, Any]
 Log = Annotated[list[str], operator.add]
-GUARDS = ("loopguard", "loopguard_history", "loopguard_held", "loopguard_steps_left")
+GUARDS = ("loopguard", "loopguard_history", "loopguard_held", "loopguard_standing", "loopguard_steps_left")
 
 
 def compiled(form: Form, *, guarded: bool = True, saver: bool = True, **settings: Any) -> Any:
@@ -447,7 +447,7 @@ def test_histories_of_unknown_shape_do_not_fail_the_run(history: Any) -> None:
     assert ("escalated", 2) == (result["outcome"], len(result["escalation"]["fixes"]))
 
 
-@pytest.mark.parametrize("key", ["escalations", "escalation", "outcome", "loopguard_held"])
+@pytest.mark.parametrize("key", ["escalations", "escalation", "outcome", "loopguard_held", "loopguard_standing"])
 @pytest.mark.parametrize("value", ["x", 7, ["x"], {"x": None}, {"x": "y"}])
 def test_other_values_of_unknown_shape_do_not_fail_the_run(key: str, value: Any) -> None:
     """Records and what is held back."""

@@ -1,0 +1,49 @@
+"""What a new input means to the guards: budgets per turn are renewed, and what was said of an earlier run is past."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from langgraph_loopguard.graph import _pregel
+from langgraph_loopguard.graph.channels import HISTORY, LEDGERS, NEW_INPUT, STANDING, flatten
+from langgraph_loopguard.graph.guard import LoopGuard
+from langgraph_loopguard.graph.state import SHOWN, Shape
+
+INPUT = "loopguard_input"
+"""Name of the conditional edge on `START` that sees new inputs."""
+
+
+class InputGate(Runnable[Any, Any]):
+    """A conditional edge on `START` that leads nowhere: it runs for new inputs only, not for resumes."""
+
+    name = INPUT
+
+    def __init__(self, guards: tuple[LoopGuard, ...], shape: Shape) -> None:
+        self.guards = guards
+        self.shape = shape
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[str]:
+        """Write what the input changes, if anything; go nowhere."""
+        if config is not None:
+            shown = [key for key in SHOWN if self.shape.is_guards(key)]
+            # With the input's own writes: a state that is handed in again brings its old outcome along.
+            found = _pregel.read(config, (LEDGERS, STANDING, *shown), fresh=True)
+            writes: list[tuple[str, Any]] = [(key, NEW_INPUT) for key in (STANDING, *shown) if key in found]
+            if events := self._turns(found.get(LEDGERS) or {}, config):
+                writes.append((LEDGERS, events))
+            if writes:
+                _pregel.write(config, writes)
+        return []
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[str]:
+        """The same as `invoke`."""
+        return self.invoke(input, config)
+
+    def _turns(self, ledgers: dict[str, Any], config: RunnableConfig) -> list[dict[str, Any]]:
+        turning = [guard for guard in self.guards if guard.per == "turn" and ledgers.get(guard.name)]
+        if not turning:
+            return []
+        start = len(flatten(_pregel.read(config, (HISTORY,), fresh=False).get(HISTORY)))
+        return [{**guard.stamp, "event": "turn", "scope": None, "history_from": start} for guard in turning]
