@@ -24,7 +24,7 @@ def parse_decision(answer: Any, record: Mapping[str, Any]) -> Decision:
     Raises:
         ValueError: The answer has none of these shapes, names another escalation, or does not fit this one.
     """
-    decision = answer if isinstance(answer, Decision) else _decode(answer)
+    decision = answer if isinstance(answer, Decision) else _decode(answer, record)
     _check(decision, record)
     if decision.decided_at is None:
         decision = decision.model_copy(update={"decided_at": datetime.now(timezone.utc).isoformat()})
@@ -36,34 +36,50 @@ def answer_schema(record: Mapping[str, Any]) -> Any:
     return Annotated[
         Any,
         BeforeValidator(lambda answer: parse_decision(answer, record)),
-        WithJsonSchema(Decision.model_json_schema()),
+        WithJsonSchema(_json_schema(record)),
     ]
+
+
+def _json_schema(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a front end needs for a form: the actions and the fields that there are for this escalation."""
+    properties: dict[str, Any] = dict(Decision.model_json_schema()["properties"])
+    usable = {name for option in record["options"] for name in option["fields"]}
+    unused = {"fix", "artifact"} - usable | {"decided_at", "schema_version"}
+    kept = {name: found for name, found in properties.items() if name not in unused}
+    actions = [option["action"] for option in record["options"]]
+    means = " ".join(f"{option['action']}: {option['description']}" for option in record["options"])
+    kept["action"] = {"type": "string", "enum": actions, "title": "Action", "description": means}
+    if "fix" in kept:
+        number = {"type": "integer", "minimum": 1, "maximum": len(record["fixes"])}
+        kept["fix"] = {**kept["fix"], "anyOf": [number, {"type": "null"}]}
+    return {
+        "type": "object",
+        "title": "Decision",
+        "description": record["question"],
+        "properties": kept,
+        "required": ["action"],
+    }
 
 
 def hitl_request(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the interrupt's value: LangChain's `HITLRequest` with the record beside it."""
     name = f"{record['loop']} escalation"
-    allowed = ["approve", "edit", "reject"]
+    fields = [name for option in record["options"] for name in option["fields"]]
+    args = {"action": "accept"} | {name: 0 if name.startswith("extra_") else None for name in fields}
     return {
-        "action_requests": [
-            {
-                "name": name,
-                "args": {"action": "accept", "fix": None, "artifact": None, "guidance": None, "extra_cycles": 0},
-                "description": record["question"],
-            }
-        ],
-        "review_configs": [{"action_name": name, "allowed_decisions": allowed}],
+        "action_requests": [{"name": name, "args": args, "description": record["question"]}],
+        "review_configs": [{"action_name": name, "allowed_decisions": ["approve", "edit", "reject", "respond"]}],
         "escalation": record,
     }
 
 
-def _decode(answer: Any) -> Decision:
+def _decode(answer: Any, record: Mapping[str, Any]) -> Decision:
     if isinstance(answer, Mapping) and "action" in answer:
         return Decision.model_validate(dict(answer))
     if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
-        return _from_typed(_only(answer["decisions"], "decisions"))
+        return _from_typed(_only(answer["decisions"], "decisions"), record)
     if isinstance(answer, list):
-        return _from_typed(_only(answer, "answer"))
+        return _from_typed(_only(answer, "answer"), record)
     msg = (
         'answer must be {"action": "accept" | "reject" | "edit" | "retry", ...}, '
         f'{{"decisions": [{{"type": ...}}]}} or [{{"type": ...}}], got {answer!r}'
@@ -78,7 +94,7 @@ def _only(items: list[Any], name: str) -> Mapping[str, Any]:
     return items[0]
 
 
-def _from_typed(item: Mapping[str, Any]) -> Decision:
+def _from_typed(item: Mapping[str, Any], record: Mapping[str, Any]) -> Decision:
     """Read one decision of a `HITLResponse` or of the older Agent Inbox."""
     kind = item.get("type")
     message = item.get("message")
@@ -88,7 +104,10 @@ def _from_typed(item: Mapping[str, Any]) -> Decision:
     if kind in ("reject", "ignore"):
         return Decision(action="reject", note=message or (args if isinstance(args, str) else None))
     if kind in ("respond", "response"):
-        return Decision(action="retry", guidance=message or (args if isinstance(args, str) else None), extra_cycles=1)
+        more: Mapping[str, Any] = next(
+            (option["respond_with"] for option in record["options"] if option["action"] == "retry"), {}
+        )
+        return Decision(action="retry", guidance=message or (args if isinstance(args, str) else None), **more)
     if kind == "edit":
         action = item.get("edited_action") or args
         edited = action.get("args") if isinstance(action, Mapping) else None
@@ -107,12 +126,17 @@ def _check(decision: Decision, record: Mapping[str, Any]) -> None:
     if named is not None and named != record["id"]:
         msg = f"escalation_id {named!r} is not the one that waits for a decision: {record['id']!r}"
         raise ValueError(msg)
-    if decision.fix is not None and decision.fix > len(record["fixes"]):
-        msg = f"fix must be at most {len(record['fixes'])}, the number of attempts, got {decision.fix}"
-        raise ValueError(msg)
     allowed = [option["action"] for option in record["options"]]
     if decision.action not in allowed:
         msg = f"action must be one of {', '.join(allowed)} here, got {decision.action!r}"
+        raise ValueError(msg)
+    usable = next(option["fields"] for option in record["options"] if option["action"] == decision.action)
+    if decision.fix is not None and "fix" not in usable:
+        why = "there is no attempt" if not record["fixes"] else "the guard has no artifact= that is a state key"
+        msg = f"fix={decision.fix} cannot be put into the state: {why}; accept without fix"
+        raise ValueError(msg)
+    if decision.fix is not None and decision.fix > len(record["fixes"]):
+        msg = f"fix must be at most {len(record['fixes'])}, the number of attempts, got {decision.fix}"
         raise ValueError(msg)
     text = decision.artifact
     if isinstance(text, str) and ("\0" in text or to_jsonable(text) != text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -13,7 +14,6 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from xxhash import xxh3_128_hexdigest
 
-from langgraph_loopguard.core.conditions import StepReserve
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.graph import _pregel
@@ -71,7 +71,7 @@ def build_escalation(
         evidence=list(reason.get("evidence", [])),
         best_fix=best,
         question=_question(guard, ledger, reason, best),
-        options=_options(guard, reason),
+        options=_options(guard, ledger, reason, len(fixes)),
         created_at=_iso(trip["at"]),
     )
     dumped: dict[str, Any] = to_jsonable(record.model_dump())
@@ -225,29 +225,64 @@ def _question(guard: LoopGuard, ledger: Ledger, reason: Mapping[str, Any], best:
     return f"{names} have not come to an end after {times}: {reason['message']}.{hint} What shall happen?"
 
 
-def _options(guard: LoopGuard, reason: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _options(guard: LoopGuard, ledger: Ledger, reason: Mapping[str, Any], attempts: int) -> list[dict[str, Any]]:
+    """What may be answered: each action with the fields that go with it, and what it does."""
+    settable = isinstance(guard.artifact, str)  # only a state key can take an earlier attempt, or a person's own work
+    accept: dict[str, Any] = {"action": "accept", "fields": [], "description": "End the loop with the work as it is."}
+    if settable and attempts:
+        text = "End the loop with the work as it is, or with the attempt named in `fix`."
+        accept = {"action": "accept", "fields": ["fix"], "description": text}
     options = [
-        {"action": "accept", "description": "End the loop with the work as it is, or with the attempt named in `fix`."},
-        {"action": "reject", "description": "End the loop without accepting the work."},
+        accept,
+        {"action": "reject", "fields": [], "description": "End the loop without accepting the work."},
     ]
-    if isinstance(guard.artifact, str):
-        options.append(
-            {"action": "edit", "description": f"End the loop with your own `artifact` in {guard.artifact!r}."}
-        )
-    budget = needed_budget(reason)
+    if settable:
+        text = f"End the loop with your own `artifact` in {guard.artifact!r}."
+        options.append({"action": "edit", "fields": ["artifact"], "description": text})
+    budget, default = needed_budget(reason), more_budget(ledger, reason)
+    extras = dict.fromkeys([*default, *([budget] if budget else ["extra_cycles"])])
     naming = f"; name `{budget}`, which is spent" if budget else ""
-    options.append(
-        {"action": "retry", "description": f"Let the loop go on with `guidance` and `extra_cycles`{naming}."}
-    )
+    text = f"Let the loop go on with `guidance` and {' and '.join(f'`{name}`' for name in extras)}{naming}."
+    if default:
+        given = " and ".join(f"{name}={extra:g}" for name, extra in default.items())
+        text += f" A `respond` is a retry with {given}."
+    options.append({"action": "retry", "fields": ["guidance", *extras], "respond_with": default, "description": text})
     return options
+
+
+BUDGETS = {"MaxCycles": "extra_cycles", "TokenBudget": "extra_tokens", "TimeBudget": "extra_seconds"}
+"""Field of a decision that renews what a condition limits."""
+
+
+def more_budget(ledger: Ledger, reason: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an answer in words only (`respond`) adds to the budgets that are spent: about one more cycle.
+
+    Args:
+        ledger: The ledger that tripped.
+        reason: Why. Several budgets may be spent at once, where conditions are joined with `&`.
+    """
+    if reason["kind"] != "exhausted":
+        return {}
+    names = str(reason["condition"]).split(" & ")
+    limits = reason["threshold"] if len(names) > 1 and isinstance(reason["threshold"], list) else [reason["threshold"]]
+    out: dict[str, Any] = {}
+    for name, limit in zip(names, limits, strict=False):
+        if (field := BUDGETS.get(name)) is None:
+            continue
+        if field == "extra_cycles":
+            out[field] = 1
+            continue
+        if not isinstance(limit, (int, float)):
+            continue
+        spent = ledger.tokens if field == "extra_tokens" else ledger.seconds
+        more = max(0.0, spent - limit) + spent / max(1, ledger.cycles)
+        out[field] = math.ceil(more) if field == "extra_tokens" else math.ceil(more * 1000) / 1000
+    return out
 
 
 def needed_budget(reason: Mapping[str, Any]) -> str | None:
     """Name of the field that a retry must fill because that budget is spent; `None` when a retry needs none."""
-    if reason["kind"] != "exhausted" or StepReserve.__name__ in reason["condition"]:
-        return None
-    fields = {"MaxCycles": "extra_cycles", "TokenBudget": "extra_tokens", "TimeBudget": "extra_seconds"}
-    return fields.get(reason["condition"])
+    return BUDGETS.get(reason["condition"]) if reason["kind"] == "exhausted" else None
 
 
 def _iso(seconds: float) -> str:

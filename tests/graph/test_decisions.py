@@ -18,7 +18,7 @@ from langgraph.types import Command, Send
 from pydantic import ValidationError
 from typing_extensions import TypedDict
 
-from langgraph_loopguard import Decision, LoopGuard, RepeatedPayload, TimeBudget, TokenBudget, guard_loop
+from langgraph_loopguard import Decision, LoopGuard, MaxCycles, RepeatedPayload, TimeBudget, TokenBudget, guard_loop
 from tests.graph.pairs import State, answer, builder_of, is_json, pair, records, thread
 
 RETRY = {"action": "retry", "extra_cycles": 1}
@@ -635,11 +635,103 @@ def test_accepting_a_fix_of_a_key_that_adds_up_restores_the_whole_value() -> Non
     assert ["start", "step 1"] == answer(app, {"action": "accept", "fix": 1})["log"]
 
 
-def test_accepting_a_fix_that_a_function_shows_leaves_the_state() -> None:
-    """Where the work product is a function of the state there is no key to set: the decision names the attempt."""
-    app, _ = tripped(artifact=lambda state: state.get("patch"))
-    result = answer(app, {"action": "accept", "fix": 1})
-    assert ("line 0\nline 2\n", 1) == (result["patch"], result["escalation"]["decision"]["fix"])
+@pytest.mark.parametrize("artifact", [None, lambda state: state.get("patch")])
+def test_a_fix_that_cannot_be_put_into_the_state_is_not_offered_and_refused(artifact: Any) -> None:
+    """Where the work product is no state key there is none to set: accepting an attempt would do nothing."""
+    app, _ = tripped(artifact=artifact)
+    (record,) = records(app)
+    (asking,) = app.get_state(thread()).interrupts
+    assert "fix" not in record["options"][0]["description"]
+    assert "fix" not in asking.value["action_requests"][0]["args"]
+    assert not {"fix", "artifact"} & asking.response_schema["properties"].keys()
+    for refused in (
+        {"action": "accept", "fix": 1},
+        {"decisions": [{"type": "edit", "edited_action": {"name": "x", "args": {"action": "accept", "fix": 1}}}]},
+    ):
+        with pytest.raises(ValidationError, match="fix=1 cannot be put into the state.*artifact="):
+            answer(app, refused)
+    assert "line 0\nline 2\n" == answer(app, {"action": "accept"})["patch"]
+
+
+def test_the_question_shows_what_can_be_answered() -> None:
+    """The form for a front end: the actions there are, the attempts there are, and no word about code."""
+    app, _ = tripped()
+    (asking,) = app.get_state(thread()).interrupts
+    properties = asking.response_schema["properties"]
+    assert ["accept", "reject", "edit", "retry"] == properties["action"]["enum"]
+    assert {"type": "integer", "minimum": 1, "maximum": 2} == properties["fix"]["anyOf"][0]
+    assert {"action", "fix", "artifact", "guidance", "extra_cycles"} == asking.value["action_requests"][0][
+        "args"
+    ].keys()
+    text = repr(asking.response_schema)
+    assert "Raises" not in text
+    assert "pydantic" not in text
+    assert records(app)[0]["question"] == asking.response_schema["description"]
+
+
+# -- an answer in words only ---------------------------------------------------------------------------------
+
+
+def spending(n: int) -> dict[str, Any]:
+    usage = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+    return {"log": [AIMessage(f"remark {n}", usage_metadata=usage)]}
+
+
+SPENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "cycles": ({}, {"extra_cycles": 1}),
+    "tokens": ({"review": spending, "stop_when": TokenBudget(40), "max_cycles": 20}, {"extra_tokens": 14}),
+    "both": ({"review": spending, "stop_when": TokenBudget(30) & MaxCycles(2), "max_cycles": 9},
+             {"extra_tokens": 15, "extra_cycles": 1}),
+    "nothing": ({"review": lambda n: {"review": "same"}, "stop_when": RepeatedPayload(2, node="reviewer")}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spent", SPENT)
+@pytest.mark.parametrize("shape", [lambda text: {"decisions": [{"type": "respond", "message": text}]},
+                                   lambda text: [{"type": "response", "args": text}]])  # fmt: skip
+def test_a_respond_is_offered_and_renews_what_is_spent(spent: str, shape: Any) -> None:
+    """An answer in words lets the loop go on for about a cycle, and no other budget is renewed."""
+    settings, extra = SPENT[spent]
+    app, guard = tripped(**settings)
+    value = app.get_state(thread()).interrupts[0].value
+    assert ["approve", "edit", "reject", "respond"] == value["review_configs"][0]["allowed_decisions"]
+    before = crossings(app, guard)
+    answer(app, shape("try the index"))
+    decision = records(app)[0]["decision"]
+    assert ("retry", "try the index") == (decision["action"], decision["guidance"])
+    extras = ("extra_cycles", "extra_tokens", "extra_seconds")
+    assert {name: extra.get(name, 0) for name in extras} == {name: decision[name] for name in extras}
+    assert crossings(app, guard) > before
+
+
+def test_a_respond_renews_seconds() -> None:
+    """The overrun and the time of one more cycle."""
+    app, _ = tripped(stop_when=TimeBudget(1e-9))
+    (record,) = records(app)
+    answer(app, {"decisions": [{"type": "respond", "message": "go on"}]})
+    assert records(app)[0]["decision"]["extra_seconds"] >= record["spent"]["seconds"] - 1e-9
+    assert record["options"][-1]["respond_with"] == {"extra_seconds": records(app)[0]["decision"]["extra_seconds"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({}, "extra_cycles"),
+        ({"review": spending, "stop_when": TokenBudget(40), "max_cycles": 20}, "extra_tokens"),
+        ({"stop_when": TimeBudget(1e-9)}, "extra_seconds"),
+        ({"review": lambda n: {"review": "same"}, "stop_when": RepeatedPayload(2, node="reviewer")}, "extra_cycles"),
+    ],
+)
+def test_the_arguments_to_edit_name_the_budget_that_fits(settings: dict[str, Any], shown: str) -> None:
+    """A front end that edits arguments can name what is spent."""
+    app, guard = tripped(**settings)
+    args = app.get_state(thread()).interrupts[0].value["action_requests"][0]["args"]
+    assert [shown] == [name for name in args if name.startswith("extra_")]
+    assert shown in records(app)[0]["options"][-1]["description"]
+    before = crossings(app, guard)
+    edited = {"name": "x", "args": {**args, "action": "retry", shown: 1000}}
+    answer(app, {"decisions": [{"type": "edit", "edited_action": edited}]})
+    assert crossings(app, guard) > before
 
 
 # -- once ----------------------------------------------------------------------------------------------------
