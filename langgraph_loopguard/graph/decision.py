@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Annotated, Any
 
@@ -31,11 +31,22 @@ def parse_decision(answer: Any, record: Mapping[str, Any]) -> Decision:
     return decision.model_copy(update={"escalation_id": record["id"]})
 
 
-def answer_schema(record: Mapping[str, Any]) -> Any:
-    """Return the type for `interrupt(response_schema=...)`: a bad answer is refused and the interrupt stays open."""
+def answer_schema(record: Mapping[str, Any], check: Callable[[Decision], Any] = lambda decision: None) -> Any:
+    """Return the type for `interrupt(response_schema=...)`: a bad answer is refused and the interrupt stays open.
+
+    Args:
+        record: The escalation's record.
+        check: Raises `ValueError` for a decision that cannot be carried out.
+    """
+
+    def parse(answer: Any) -> Decision:
+        decision = parse_decision(answer, record)
+        check(decision)
+        return decision
+
     return Annotated[
         Any,
-        BeforeValidator(lambda answer: parse_decision(answer, record)),
+        BeforeValidator(parse),
         WithJsonSchema(_json_schema(record)),
     ]
 

@@ -25,6 +25,7 @@ from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision
 from langgraph_loopguard.graph.record import build_escalation
 from langgraph_loopguard.graph.resolution import Resolution, answer_tool_calls, written_down
+from langgraph_loopguard.graph.restore import chosen_work
 from langgraph_loopguard.graph.state import Shape
 
 ASK = "loopguard_ask"
@@ -132,7 +133,12 @@ class AskNode(_GuardNode):
         if guard is None:
             logger.warning("escalation %s is of guard %r, which the graph has no longer", record["id"], record["loop"])
             return None
-        decision: Decision = interrupt(hitl_request(record), response_schema=answer_schema(record))
+
+        def check(decision: Decision) -> None:
+            if isinstance(guard.artifact, str):
+                chosen_work(guard.artifact, record, decision, self.shape, config, given=decision.artifact)
+
+        decision: Decision = interrupt(hitl_request(record), response_schema=answer_schema(record, check))
         tripped = ((found.get(LEDGERS) or {}).get(guard.name, {}).get(input["scope"]) or {}).get("tripped") or {}
         update = written_down(guard, input["scope"], record, decision, tripped, self.shape, config)
         update |= self.shape.shown(escalation=update[ESCALATIONS][record["id"]])

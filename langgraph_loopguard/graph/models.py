@@ -43,7 +43,7 @@ class Emission(BaseModel):
     measure: float | None = None
     """What was still open after it."""
     artifact: Any = None
-    """The work product after it, where it does not stand in `content` already."""
+    """The whole work product after it, where it does not stand in `content` already."""
 
 
 class Spent(BaseModel):

@@ -45,7 +45,9 @@ def build_escalation(
     trip = ledger.data["tripped"] or {}
     entries = _entries(guard, scope, flatten(history)[int(ledger.data.get("history_from", 0)) :])
     artifact = ledger.data.get("artifact", {}) if guard.artifact is not None else {}
-    makers = artifact.get("by") or artifact.get("wrote") or guard.nodes[1:]
+    by, wrote = artifact.get("by") or [], artifact.get("wrote") or []
+    # Who changed it by writing it; a change that a node only saw was made beside the loop.
+    makers: Sequence[str] = [node for node in by if node in wrote] or wrote or by or guard.nodes[1:]
     if set(makers) == set(guard.nodes):  # all of them write it (a log, the messages): the first one reviews
         makers = guard.nodes[1:]
     reviews, fixes = _emissions(guard, entries, makers)
@@ -132,9 +134,10 @@ def _artifact(guard: LoopGuard, entry: Mapping[str, Any]) -> Any:
     if guard.artifact is None:
         content: Mapping[str, Any] = entry["content"]
         return next(iter(content.values())) if len(content) == 1 else (content or None)
-    if isinstance(guard.artifact, str) and guard.artifact in entry["content"]:
-        return entry["content"][guard.artifact]
-    return entry.get("seen", {}).get(guard.name, {}).get("artifact")
+    seen = entry.get("seen", {}).get(guard.name, {})
+    if "artifact" in seen:  # only where it is not what the node wrote
+        return seen["artifact"]
+    return entry["content"].get(guard.artifact) if isinstance(guard.artifact, str) else None
 
 
 def _diff(guard: LoopGuard, entries: Sequence[dict[str, Any]], makers: Sequence[str]) -> str:

@@ -148,7 +148,7 @@ class Visit:
             if guard.artifact is not None:
                 where = f"artifact={guard.artifact!r}"
                 artifact = view.select(guard.artifact)
-                if artifact is not None and guard.artifact not in emission:
+                if artifact is not None and not _emitted(guard.artifact, artifact, emission):
                     extra["artifact"] = to_jsonable(artifact)
             if guard.measure is not None:
                 where = f"measure={guard.measure!r}"
@@ -254,6 +254,11 @@ def _same(value: Any, before: Any) -> bool:
         return bool(value == before)
     except Exception:  # arrays and frames compare element by element, or not at all: then the value has moved
         return False
+
+
+def _emitted(selector: Selector, artifact: Any, emission: Mapping[str, Any]) -> bool:
+    """Whether what a node wrote is the whole work product: a reducer may have made more of it."""
+    return isinstance(selector, str) and selector in emission and _same(artifact, emission[selector])
 
 
 def _as_list(value: Any) -> list[Any]:

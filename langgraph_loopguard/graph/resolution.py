@@ -23,6 +23,7 @@ from langgraph_loopguard.graph.channels import ESCALATIONS, HELD, LEDGERS, STAND
 from langgraph_loopguard.graph.gate import held_name
 from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision
+from langgraph_loopguard.graph.restore import KEEP, chosen_work
 from langgraph_loopguard.graph.state import Shape
 
 MESSAGES = "messages"
@@ -136,18 +137,20 @@ class Resolution:
                 self._guide(decision.guidance)
             return
         if isinstance(guard.artifact, str):
-            if decision.action == "edit":
-                self._set(guard.artifact, case["artifact"])
-            elif decision.fix is not None:
-                fix = record["fixes"][decision.fix - 1]
-                chosen = fix["content"].get(guard.artifact, fix.get("artifact"))
-                if chosen is not None:
-                    self._set(guard.artifact, chosen)
+            work = chosen_work(guard.artifact, record, decision, self.shape, self.config, given=case.get("artifact"))
+            if work is not KEEP:
+                self._set(guard.artifact, work)
+            elif decision.fix is not None:  # it is what the state holds, whatever an earlier decision has put there
+                self.update.pop(guard.artifact, None)
         self._answer_tool_calls(f"the loop guard stopped the loop; a person said: {decision.action}")
 
     def _set(self, key: str, value: Any) -> None:
         """Set a key, whatever its reducer does."""
-        self.update[key] = Overwrite(value) if isinstance(self.shape.channels.get(key), REDUCED) else value
+        holds = isinstance(self.shape.channels.get(key), REDUCED) and key in _pregel.read(
+            self.config, (key,), fresh=False
+        )
+        # A reduced key that holds nothing yet takes its first write as it is, an `Overwrite` too.
+        self.update[key] = Overwrite(value) if holds else value
 
     def _guide(self, guidance: str) -> None:
         """Put a person's guidance where the nodes see it: among the messages, and under the key `guidance`."""

@@ -290,7 +290,6 @@ def test_without_an_artifact_the_diff_is_of_what_the_fixer_wrote() -> None:
     assert [{"patch": 1, "open": []}] == [json.loads(text) for text in apply(record["diff"])]
 
 
-@pytest.mark.xfail(strict=True, reason="the history keeps what a node added to a key, not what the key holds")
 def test_a_key_with_a_reducer_is_diffed_as_the_whole_value() -> None:
     """The work product is what the key holds after an attempt, not what the attempt added to it."""
     record = record_of(fix=lambda n: {"log": [f"step {n}"]}, artifact="log", max_cycles=2, start={"log": ["start"]})
