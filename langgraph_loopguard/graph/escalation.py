@@ -24,9 +24,10 @@ from langgraph_loopguard.graph.decision import answer_schema, hitl_request
 from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision
 from langgraph_loopguard.graph.record import build_escalation
-from langgraph_loopguard.graph.resolution import Resolution, answer_tool_calls, written_down
+from langgraph_loopguard.graph.resolution import Resolution, written_down
 from langgraph_loopguard.graph.restore import chosen_work
 from langgraph_loopguard.graph.state import Shape
+from langgraph_loopguard.graph.tool_calls import answer_tool_calls
 
 ASK = "loopguard_ask"
 """Name of the node that asks a person."""

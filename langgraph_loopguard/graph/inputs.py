@@ -1,4 +1,4 @@
-"""What a new input means to the guards: budgets per turn are renewed, and what was said of an earlier run is past."""
+"""What a new input means to the guards: budgets per turn are renewed, what was said of an earlier run is past."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import HISTORY, LEDGERS, NEW_INPUT, STANDING, flatten
 from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.state import SHOWN, Shape
+from langgraph_loopguard.graph.tool_calls import answer_tool_calls
 
 INPUT = "loopguard_input"
 """Name of the conditional edge on `START` that sees new inputs."""
@@ -33,6 +34,10 @@ class InputGate(Runnable[Any, Any]):
             writes: list[tuple[str, Any]] = [(key, NEW_INPUT) for key in (STANDING, *shown) if key in found]
             if events := self._turns(found.get(LEDGERS) or {}, config):
                 writes.append((LEDGERS, events))
+            if _waits(found.get(LEDGERS)):
+                # The question is passed over: before an agent goes on, the calls that the shut edge left are answered.
+                text = "the loop guard stopped the loop, and a new input came"
+                writes += answer_tool_calls(self.shape, config, text, fresh=True).items()
             if writes:
                 _pregel.write(config, writes)
         return []
@@ -47,3 +52,8 @@ class InputGate(Runnable[Any, Any]):
             return []
         start = len(flatten(_pregel.read(config, (HISTORY,), fresh=False).get(HISTORY)))
         return [{**guard.stamp, "event": "turn", "scope": None, "history_from": start} for guard in turning]
+
+
+def _waits(ledgers: dict[str, Any] | None) -> bool:
+    """Whether a loop of the thread is shut and no person has decided yet."""
+    return any(ledger.get("tripped") for scopes in (ledgers or {}).values() for ledger in scopes.values())

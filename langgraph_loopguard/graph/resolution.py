@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_args, get_origin
 
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import BinaryOperatorAggregate, DeltaChannel
 from langgraph.constants import END
 from langgraph.types import Command, Overwrite, Send
 
@@ -25,11 +24,7 @@ from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision
 from langgraph_loopguard.graph.restore import KEEP, chosen_work
 from langgraph_loopguard.graph.state import Shape
-
-MESSAGES = "messages"
-
-REDUCED = (BinaryOperatorAggregate, DeltaChannel)
-"""Channels that add a write to what they hold."""
+from langgraph_loopguard.graph.tool_calls import MESSAGES, REDUCED, answer_tool_calls
 
 logger = logging.getLogger("langgraph_loopguard")
 
@@ -158,8 +153,10 @@ class Resolution:
         guidance = to_jsonable(guidance).replace("\0", "\\0")
         messages = self.shape.channels.get(MESSAGES)
         if isinstance(messages, REDUCED):
-            self.update.setdefault(MESSAGES, []).append(
-                guidance if _items(messages.ValueType) is str else HumanMessage(guidance)
+            said = guidance if _items(messages.ValueType) is str else HumanMessage(guidance)
+            before = self.update.get(MESSAGES, [])
+            self.update[MESSAGES] = (
+                Overwrite([*before.value, said]) if isinstance(before, Overwrite) else [*before, said]
             )
         if "guidance" in self.shape.keys:
             before = self.update.get("guidance")
@@ -190,21 +187,3 @@ def _items(typ: Any) -> Any:
     if get_origin(typ) is Annotated:
         return _items(get_args(typ)[0])
     return next(iter(get_args(typ)), object) if list in (typ, get_origin(typ)) else None
-
-
-def answer_tool_calls(shape: Shape, config: RunnableConfig, text: str) -> dict[str, Any]:
-    """Answer the tool calls that a shut edge left open: a chat model refuses a thread with open ones."""
-    if not isinstance(shape.channels.get(MESSAGES), REDUCED):
-        return {}
-    messages = _pregel.read(config, (MESSAGES,), fresh=False).get(MESSAGES)
-    if not isinstance(messages, list):
-        return {}
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-    last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
-    calls = last.tool_calls if last is not None else []
-    answers = [
-        ToolMessage(f"Not run: {text}.", tool_call_id=call["id"], name=call["name"], status="error")
-        for call in calls
-        if call["id"] not in answered
-    ]
-    return {MESSAGES: answers} if answers else {}

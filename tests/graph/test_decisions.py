@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import is_invalid_resume
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -556,6 +557,69 @@ def test_a_run_that_ends_at_the_escalation_answers_open_tool_calls() -> None:
     result = app.invoke({"messages": [HumanMessage("go")]}, thread())
     assert "call-2" == result["messages"][-1].tool_call_id
     assert "done" == app.invoke({"messages": [HumanMessage("stop")]}, thread())["messages"][-1].text
+
+
+@pytest.mark.parametrize("settings", [{}, {"per": "turn"}, {"ask_human": False}])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_new_input_while_a_question_waits_meets_no_open_call(settings: Any, times: int) -> None:
+    """The agent goes on with the new input: the calls that the shut edge left are answered where they were made."""
+    app = agent(**settings)
+    app.invoke({"messages": [HumanMessage("go", id="go")]}, thread())
+    for n in range(times):
+        app.invoke({"messages": [HumanMessage("again", id=f"again-{n}")]}, thread())
+    ends = app.invoke({"messages": [HumanMessage("stop", id="stop")]}, thread())["messages"]
+    assert "done" == ends[-1].text
+    assert in_order(ends)
+    assert "new input" in first_error(ends) or settings == {"ask_human": False}
+
+
+@pytest.mark.parametrize("decision", [{"action": "accept"}, {"action": "reject"}, {**RETRY, "guidance": "stop"}])
+@pytest.mark.parametrize("kind", ["add_messages", "own reducer", "delta"])
+def test_all_open_calls_are_answered_where_they_were_made(decision: Any, kind: str) -> None:
+    """However many messages lie between, and with several calls of which some are answered."""
+    channel: Any = {
+        "add_messages": add_messages,
+        "own reducer": join,
+        "delta": DeltaChannel(lambda before, writes: [*before, *(one for write in writes for one in write)], list),
+    }[kind]
+    state: Any = TypedDict("state", {"messages": Annotated[list[AnyMessage], channel], "log": list})  # type: ignore[misc]
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(state)
+
+    def call(name: str | None) -> Any:
+        return {"name": "t", "args": {}, "id": name}
+
+    def model(state: Any) -> dict[str, Any]:
+        n = len(state["messages"])
+        calls = [call(f"{n}-a"), call(f"{n}-b"), call(None)]
+        answers = [ToolMessage("ok", id=f"tool-{n}", tool_call_id=f"{n}-a")]
+        return {"messages": [AIMessage("", id=f"ai-{n}", tool_calls=calls), *answers, HumanMessage("hm", id=f"h-{n}")]}
+
+    builder.add_node("model", model)
+    builder.add_node("tools", lambda state: {"log": ["tools"]})
+    builder.add_edge(START, "model")
+    builder.add_edge("model", "tools")
+    builder.add_edge("tools", "model")
+    guard_loop(builder, "model", "tools", max_cycles=2)
+    app = builder.compile(checkpointer=InMemorySaver())
+    app.invoke({"messages": []}, thread())
+    found = answer(app, decision)["messages"][: 3 * 4]
+    assert ["ai", "tool", "tool", "human"] * 3 == [message.type for message in found]
+    assert ["0-a", "0-b", "3-a", "3-b", "6-a", "6-b"] == [one.tool_call_id for one in found if one.type == "tool"]
+    assert in_order(found)
+
+
+def in_order(messages: Sequence[AnyMessage]) -> bool:
+    """Whether each call is answered once, right behind the message that made it."""
+    for at, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            calls = {call["id"] for call in message.tool_calls if call["id"]}
+            behind = [
+                one.tool_call_id for one in messages[at + 1 : at + 1 + len(calls)] if isinstance(one, ToolMessage)
+            ]
+            if sorted(behind) != sorted(calls):
+                return False
+    answers = [message.tool_call_id for message in messages if isinstance(message, ToolMessage)]
+    return len(answers) == len(set(answers))
 
 
 # -- accept and edit -----------------------------------------------------------------------------------------
