@@ -47,7 +47,8 @@ def guard_loop(
         per: What renews the budget: `"thread"`, only a decision; `"turn"`, each new input too.
         artifact: The work product: a state key or a function of the state. It is the record's diff.
         measure: What is still open: a state key or a function; a number or a collection of ids.
-        escalate_to: A node of yours for trips. It finds the record in the state as `escalation`.
+        escalate_to: A node of yours for trips. It finds the record in its state as `escalation`, where the state is a
+            dict; with a dataclass or a pydantic state, add the node with `input_schema=GuardedState`.
         ask_human: Whether the escalation stops with `interrupt()` for a decision. `None`: when there is a checkpointer.
         mode: `"observe"` writes what the guard would have done and diverts nothing.
         name: Name of the guard, for its ledger and its records. Default: the node names, joined.

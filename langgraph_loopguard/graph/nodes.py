@@ -64,6 +64,8 @@ def add_nodes(builder: Builder, guard: LoopGuard, shape: Shape) -> None:
         builder.nodes[name] = dataclasses.replace(
             builder.nodes[name], runnable=kind(name, guards, shape), ends=tuple(sorted(ends))
         )
+    if guard.escalate_to is not None:
+        _hand_record(builder, guard.escalate_to)
     builder.branches[START].pop(INPUT, None)
     builder.add_conditional_edges(START, InputGate(guards, shape), {})
     builder.branches[START][INPUT] = _pregel.without_reader(builder.branches[START][INPUT])
@@ -88,17 +90,35 @@ def _channels_beside(builder: Builder) -> type[Any]:
     return cast("type[Any]", typed_dict("GuardChannels", {key: hints[key] for key in hints if key not in taken}))
 
 
+def _hand_record(builder: Builder, node: str) -> None:
+    """Let a node of the user's find `escalation` and `outcome` in its input, for states that are dicts."""
+    spec = builder.nodes[node]
+    known = spec.input_schema
+    if not (isinstance(known, type) and issubclass(known, dict)):
+        return
+    widened = _with_shown(builder, known)
+    if widened is not None:
+        builder.nodes[node] = dataclasses.replace(spec, input_schema=widened)
+
+
 def _join_output(builder: Builder) -> None:
     """Let `escalation` and `outcome` stand in what `invoke` returns, for states that are dicts."""
     output = builder.output_schema
     if not (isinstance(output, type) and issubclass(output, dict)):
         return
-    schema = builder.schemas[output]
+    joined = _with_shown(builder, output)
+    if joined is not None:
+        builder.output_schema = joined
+
+
+def _with_shown(builder: Builder, known: type[Any]) -> type[Any] | None:
+    """Return a dict class that has the guard's `escalation` and `outcome` too; `None` when there is none to add."""
+    schema = builder.schemas[known]
     missing = [key for key in SHOWN if key not in schema and isinstance(builder.channels[key], ValueChannel)]
     if not missing:
-        return
-    hints = get_type_hints(output, include_extras=True)
+        return None
+    hints = get_type_hints(known, include_extras=True)
     extra = get_type_hints(GuardedState, include_extras=True)
-    joined = typed_dict(output.__name__, {**hints, **{key: extra[key] for key in missing}}, total=False)
+    joined = typed_dict(known.__name__, {**hints, **{key: extra[key] for key in missing}}, total=False)
     builder.schemas[joined] = {**schema, **{key: builder.channels[key] for key in missing}}
-    builder.output_schema = joined
+    return cast("type[Any]", joined)

@@ -818,7 +818,6 @@ def test_escalate_to_hands_the_record_to_a_node_of_the_users(saver: Any) -> None
         assert 1 == len(records(app))
 
 
-@pytest.mark.xfail(strict=True, reason="the record reaches a node of the user's only through GuardedState")
 def test_escalate_to_finds_the_record_without_a_mix_in() -> None:
     """The user's state class stays as it is, and the node still reads the record."""
     builder = builder_of()
@@ -829,6 +828,55 @@ def test_escalate_to_finds_the_record_without_a_mix_in() -> None:
     assert "escalated" == result["outcome"]
     assert 1 == len(seen)
     assert result["escalation"] == seen[0].get("escalation")
+
+
+class Narrow(TypedDict):
+    """What one node wants to see."""
+
+    review: str
+
+
+@dataclass
+class Whole:
+    review: str = ""
+    patch: str = ""
+
+
+class Strict(BaseModel, extra="forbid"):
+    review: str = ""
+    patch: str = ""
+
+
+@pytest.mark.parametrize("saver", [None, "memory"])
+def test_escalate_to_keeps_what_the_node_asks_for(saver: Any) -> None:
+    """A node with an input schema of its own is handed that and the record; two guards may share it."""
+    builder = builder_of()
+    seen: list[Any] = []
+    builder.add_node("human", lambda state: seen.append(state) and None, input_schema=Narrow)
+    for name in ("one", "two"):
+        guard_loop(builder, "reviewer", "fixer", max_cycles=1, escalate_to="human", name=name)
+    app = builder.compile(checkpointer=InMemorySaver() if saver else None)
+    result = app.invoke({"log": []}, thread())
+    (found,) = seen
+    assert {"review", "escalation", "outcome"} == found.keys()
+    assert result["escalation"] == found["escalation"]
+    assert {"n", "review", "patch", "log", "escalation", "outcome"} >= result.keys()
+
+
+@pytest.mark.parametrize("state", [Whole, Strict])
+def test_escalate_to_in_a_state_of_objects_asks_for_the_record(state: Any) -> None:
+    """An object of the user's class has no place for it; the node's own input schema has."""
+    builder = StateGraph(state)
+    seen: list[Any] = []
+    builder.add_node("reviewer", lambda state: {"review": "no"})
+    builder.add_node("fixer", lambda state: {"patch": "x"})
+    builder.add_node("human", lambda state: seen.append(state) and None, input_schema=GuardedState)
+    for source, target in ((START, "reviewer"), ("reviewer", "fixer"), ("fixer", "reviewer")):
+        builder.add_edge(source, target)
+    guard_loop(builder, "reviewer", "fixer", max_cycles=1, escalate_to="human")
+    builder.compile().invoke({"review": ""})
+    (found,) = seen
+    assert ("escalated", 1) == (found["outcome"], found["escalation"]["cycles"])
 
 
 def test_an_outcome_of_the_users_own_is_left_alone() -> None:
