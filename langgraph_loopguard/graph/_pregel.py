@@ -75,6 +75,16 @@ def has_checkpointer(config: RunnableConfig) -> bool:
     return config["configurable"].get(CHECKPOINTER) is not None
 
 
+def spans_inputs(config: RunnableConfig) -> bool:
+    """Whether what the present graph remembers outlives its input.
+
+    It takes a checkpointer; and a subgraph that has none of its own (`compile(checkpointer=True)`) begins anew at each
+    call: its namespace holds the id of the task around it.
+    """
+    *around, _ = str(config["configurable"].get("checkpoint_ns", "")).split("|")
+    return has_checkpointer(config) and not any(":" in part for part in around)
+
+
 def task_id(config: RunnableConfig) -> str | None:
     """Name of the present task: the same over retry, interrupt and resume, new at each visit.
 

@@ -145,14 +145,11 @@ class _Pass:
 
     def _trip(self, reason: Reason) -> dict[str, Any]:
         key = None if type(self.key) is _BrokenKey else to_jsonable(self.key)
-        found = reason.to_json()
-        if self.guard.per == "thread" and reason.kind == "exhausted" and "StepReserve" not in reason.condition:
-            found["message"] += " (counted over all inputs of the thread)"
         return {
             "source": self.source,
             "to": self.targets,
             "edge": EDGE.join((self.source, self.targets[0])),
-            "reason": to_jsonable(found),
+            "reason": to_jsonable(reason.to_json()),
             "scope_key": key,
             "at": time.time(),
         }

@@ -52,7 +52,10 @@ def build_escalation(
         makers = guard.nodes[1:]
     reviews, fixes = _emissions(guard, entries, makers)
     findings = _findings(guard, entries, makers)
-    reason: dict[str, Any] = trip["reason"]
+    reason: dict[str, Any] = dict(trip["reason"])
+    counted = guard.per == "thread" and reason["kind"] == "exhausted" and "StepReserve" not in reason["condition"]
+    if counted and _pregel.spans_inputs(config):
+        reason["message"] += " (counted over all inputs of the thread)"
     outcome: Outcome = "blocked" if reason["kind"] == "broken" else "escalated"
     best = _best_fix(guard, entries, makers)
     record = Escalation(

@@ -72,6 +72,36 @@ def test_a_budget_per_thread_spans_the_inputs() -> None:
     assert 0 == guard.ledger(app.get_state(thread())).turns
 
 
+def test_the_reason_speaks_of_inputs_only_where_there_are_several() -> None:
+    """Without a checkpointer, and in a subgraph that begins anew at each call, nothing is counted over inputs."""
+
+    def message(inner_saver: Any, saver: Any, *, nested: bool) -> str:
+        class Inner(State, GuardedState, total=False):
+            pass
+
+        inner = StateGraph(Inner)
+        inner.add_node("reviewer", lambda state: {"n": (state.get("n") or 0) + 1})
+        inner.add_node("fixer", lambda state: {"patch": "x"})
+        for source, target in ((START, "reviewer"), ("reviewer", "fixer"), ("fixer", "reviewer")):
+            inner.add_edge(source, target)
+        guard_loop(inner, "reviewer", "fixer", max_cycles=1, ask_human=False)
+        if not nested:
+            found = inner.compile(checkpointer=saver).invoke({}, thread())
+        else:
+            outer = StateGraph(Inner)
+            outer.add_node("loop", inner.compile(checkpointer=inner_saver))
+            outer.add_edge(START, "loop")
+            found = outer.compile(checkpointer=saver).invoke({}, thread())
+        text: str = found["escalation"]["reason"]["message"]
+        return text
+
+    spans = "counted over all inputs"
+    assert spans in message(None, InMemorySaver(), nested=False)
+    assert spans not in message(None, None, nested=False)
+    assert spans not in message(None, InMemorySaver(), nested=True)
+    assert spans in message(True, InMemorySaver(), nested=True)
+
+
 @pytest.mark.parametrize("how", ["invoke", "ainvoke", "stream", "batch"])
 async def test_a_budget_per_turn_is_new_for_each_input(how: str) -> None:
     """Ten inputs of three cycles each pass a cap of three; one of four trips at three."""
