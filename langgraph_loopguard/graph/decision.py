@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.graph.models import Decision
-from langgraph_loopguard.graph.record import needed_budget
+from langgraph_loopguard.graph.options import needed_budget
 
 
 def parse_decision(answer: Any, record: Mapping[str, Any]) -> Decision:

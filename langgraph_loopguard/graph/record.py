@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
-import math
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -14,12 +14,16 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from xxhash import xxh3_128_hexdigest
 
+from langgraph_loopguard.core.conditions import broken
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import flatten
 from langgraph_loopguard.graph.guard import LoopGuard, scope_name
-from langgraph_loopguard.graph.models import Escalation, Outcome
+from langgraph_loopguard.graph.models import Escalation, Outcome, Spent
+from langgraph_loopguard.graph.options import options_of
+
+logger = logging.getLogger("langgraph_loopguard")
 
 PATCH = re.compile(r"^--- .*\n\+\+\+ .*\n@@ -\d+(,\d+)? \+\d+(,\d+)? @@", re.MULTILINE)
 """How a unified diff begins."""
@@ -33,6 +37,9 @@ def build_escalation(
 ) -> dict[str, Any]:
     """Return the record of the ledger's trip, as plain JSON.
 
+    Should it not come about (a history that another version wrote, a value that cannot be shown), the record is a
+    `blocked` one with the error, the trip and the history's own entries as its evidence: no work is lost.
+
     Args:
         guard: The guard that tripped.
         scope: Name of the scope key that it tripped for.
@@ -40,8 +47,54 @@ def build_escalation(
         history: The history channel's value.
         config: The escalation node's config; the record's id is the same whenever that step is run again.
     """
+    try:
+        record = _whole(guard, scope, ledger, history, config)
+    except Exception as error:
+        logger.exception("the record of guard %r could not be built", guard.name)
+        record = _bare(guard, scope, ledger, history, config, error)
+    dumped: dict[str, Any] = to_jsonable(record.model_dump())
+    return dumped
+
+
+def _frame(guard: LoopGuard, scope: str, trip: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    """The fields that say which trip a record is of."""
     thread = config["configurable"].get("thread_id")
     place = f"{thread}|{_pregel.task_id(config)}|{guard.name}|{scope}"
+    return {
+        "id": xxh3_128_hexdigest(place.encode("utf-8", "replace")),
+        "thread_id": None if thread is None else str(thread),
+        "loop": guard.name,
+        "nodes": list(guard.nodes),
+        "edge": trip["edge"],
+        "scope_key": trip.get("scope_key"),
+    }
+
+
+def _bare(
+    guard: LoopGuard, scope: str, ledger: Ledger, history: Any, config: RunnableConfig, error: Exception
+) -> Escalation:
+    trip = ledger.data["tripped"] or {}
+    reason = to_jsonable(broken(error, "building the record").to_json())
+    entries = [entry for entry in flatten(history) if isinstance(entry, Mapping) and entry.get("node") in guard.nodes]
+    return Escalation(
+        **_frame(guard, scope, trip, config),
+        outcome="blocked",
+        reason=reason,
+        cycles=ledger.cycles,
+        spent=Spent(seconds=round(ledger.seconds, 6), tokens=ledger.tokens),
+        diff="",
+        reviews=[],
+        fixes=[],
+        findings=[],
+        evidence=[*reason["evidence"], {"trip": to_jsonable(trip)}, *({"emission": to_jsonable(e)} for e in entries)],
+        best_fix=None,
+        question=_question(guard, ledger, reason, None),
+        options=options_of(guard, ledger, reason, 0),
+        created_at=datetime.now(timezone.utc).isoformat(),
+    )
+
+
+def _whole(guard: LoopGuard, scope: str, ledger: Ledger, history: Any, config: RunnableConfig) -> Escalation:
     trip = ledger.data["tripped"] or {}
     entries = _entries(guard, scope, flatten(history)[int(ledger.data.get("history_from", 0)) :])
     artifact = ledger.data.get("artifact", {}) if guard.artifact is not None else {}
@@ -58,17 +111,12 @@ def build_escalation(
         reason["message"] += " (counted over all inputs of the thread)"
     outcome: Outcome = "blocked" if reason["kind"] == "broken" else "escalated"
     best = _best_fix(guard, entries, makers)
-    record = Escalation(
-        id=xxh3_128_hexdigest(place.encode("utf-8", "replace")),
-        thread_id=None if thread is None else str(thread),
-        loop=guard.name,
-        nodes=list(guard.nodes),
-        edge=trip["edge"],
-        scope_key=trip.get("scope_key"),
+    return Escalation(
+        **_frame(guard, scope, trip, config),
         outcome=outcome,
         reason=reason,
         cycles=ledger.cycles,
-        spent={"seconds": round(ledger.seconds, 6), "tokens": ledger.tokens},  # type: ignore[arg-type]
+        spent=Spent(seconds=round(ledger.seconds, 6), tokens=ledger.tokens),
         diff=_diff(guard, entries, makers),
         reviews=reviews,
         fixes=fixes,
@@ -76,11 +124,9 @@ def build_escalation(
         evidence=list(reason.get("evidence", [])),
         best_fix=best,
         question=_question(guard, ledger, reason, best),
-        options=_options(guard, ledger, reason, len(fixes)),
+        options=options_of(guard, ledger, reason, len(fixes)),
         created_at=_iso(trip["at"]),
     )
-    dumped: dict[str, Any] = to_jsonable(record.model_dump())
-    return dumped
 
 
 def _entries(guard: LoopGuard, scope: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -229,66 +275,6 @@ def _question(guard: LoopGuard, ledger: Ledger, reason: Mapping[str, Any], best:
         return f"The guard on {names} failed after {times}: {reason['message']}. How shall the loop go on?"
     hint = f" The best attempt so far is number {best['fix']} ({best['why']})." if best else ""
     return f"{names} have not come to an end after {times}: {reason['message']}.{hint} What shall happen?"
-
-
-def _options(guard: LoopGuard, ledger: Ledger, reason: Mapping[str, Any], attempts: int) -> list[dict[str, Any]]:
-    """What may be answered: each action with the fields that go with it, and what it does."""
-    settable = isinstance(guard.artifact, str)  # only a state key can take an earlier attempt, or a person's own work
-    accept: dict[str, Any] = {"action": "accept", "fields": [], "description": "End the loop with the work as it is."}
-    if settable and attempts:
-        text = "End the loop with the work as it is, or with the attempt named in `fix`."
-        accept = {"action": "accept", "fields": ["fix"], "description": text}
-    options = [
-        accept,
-        {"action": "reject", "fields": [], "description": "End the loop without accepting the work."},
-    ]
-    if settable:
-        text = f"End the loop with your own `artifact` in {guard.artifact!r}."
-        options.append({"action": "edit", "fields": ["artifact"], "description": text})
-    budget, default = needed_budget(reason), more_budget(ledger, reason)
-    extras = dict.fromkeys([*default, *([budget] if budget else ["extra_cycles"])])
-    naming = f"; name `{budget}`, which is spent" if budget else ""
-    text = f"Let the loop go on with `guidance` and {' and '.join(f'`{name}`' for name in extras)}{naming}."
-    if default:
-        given = " and ".join(f"{name}={extra:g}" for name, extra in default.items())
-        text += f" A `respond` is a retry with {given}."
-    options.append({"action": "retry", "fields": ["guidance", *extras], "respond_with": default, "description": text})
-    return options
-
-
-BUDGETS = {"MaxCycles": "extra_cycles", "TokenBudget": "extra_tokens", "TimeBudget": "extra_seconds"}
-"""Field of a decision that renews what a condition limits."""
-
-
-def more_budget(ledger: Ledger, reason: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an answer in words only (`respond`) adds to the budgets that are spent: about one more cycle.
-
-    Args:
-        ledger: The ledger that tripped.
-        reason: Why. Several budgets may be spent at once, where conditions are joined with `&`.
-    """
-    if reason["kind"] != "exhausted":
-        return {}
-    names = str(reason["condition"]).split(" & ")
-    limits = reason["threshold"] if len(names) > 1 and isinstance(reason["threshold"], list) else [reason["threshold"]]
-    out: dict[str, Any] = {}
-    for name, limit in zip(names, limits, strict=False):
-        if (field := BUDGETS.get(name)) is None:
-            continue
-        if field == "extra_cycles":
-            out[field] = 1
-            continue
-        if not isinstance(limit, (int, float)):
-            continue
-        spent = ledger.tokens if field == "extra_tokens" else ledger.seconds
-        more = max(0.0, spent - limit) + spent / max(1, ledger.cycles)
-        out[field] = math.ceil(more) if field == "extra_tokens" else math.ceil(more * 1000) / 1000
-    return out
-
-
-def needed_budget(reason: Mapping[str, Any]) -> str | None:
-    """Name of the field that a retry must fill because that budget is spent; `None` when a retry needs none."""
-    return BUDGETS.get(reason["condition"]) if reason["kind"] == "exhausted" else None
 
 
 def _iso(seconds: float) -> str:

@@ -708,6 +708,36 @@ def test_a_selector_that_raises_is_blocked_with_the_error() -> None:
     assert ["remark 1"] == [one["content"]["review"] for one in record["reviews"]]
 
 
+@pytest.mark.parametrize("saver", [None, "memory"])
+def test_a_record_that_cannot_be_built_is_blocked_and_loses_nothing(
+    saver: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A history of another make: the run ends in a `blocked` record with the error and the work, and asks."""
+    builder = builder_of()
+    entry = {"node": "reviewer", "at": 1e300, "content": {"review": "from the year 1e300"},
+             "visits": {"reviewer-fixer": {"keys": {}}}}  # fmt: skip
+    builder.add_node("past", lambda state: {"loopguard_history": [entry]})
+    builder.edges.discard((START, "reviewer"))
+    builder.add_edge(START, "past")
+    builder.add_edge("past", "reviewer")
+    guard_loop(builder, "reviewer", "fixer", max_cycles=1, artifact="patch")
+    app = builder.compile(checkpointer=InMemorySaver() if saver else None)
+    result = app.invoke({}, thread())
+    record = result["escalation"]
+    assert ("blocked", "blocked", "broken") == (result["outcome"], record["outcome"], record["reason"]["kind"])
+    assert "building the record" in record["reason"]["message"]
+    assert is_json(record)
+    Escalation(**record)
+    shown = [item["emission"]["content"] for item in record["evidence"] if "emission" in item]
+    assert ["from the year 1e300", "remark 1", "remark 2"] == [one["review"] for one in shown if "review" in one]
+    assert "MaxCycles" == next(item["trip"] for item in record["evidence"] if "trip" in item)["reason"]["condition"]
+    assert "line 0\nline 1\n" == result["patch"]
+    assert [one for one in caplog.records if one.exc_info]
+    if saver:
+        assert 1 == len(result["__interrupt__"])
+        assert "mine" == answer(app, {"action": "edit", "artifact": "mine"})["patch"]
+
+
 # -- how a trip is seen --------------------------------------------------------------------------------------
 
 
