@@ -26,6 +26,7 @@ from langgraph_loopguard.graph.api import guard_compiled, guard_loop
 from langgraph_loopguard.graph.channels import GuardedState
 from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision, Escalation
+from langgraph_loopguard.graph.resume import aresume, resume
 
 __all__ = [
     "Condition",
@@ -50,8 +51,10 @@ __all__ = [
     "TokenBudget",
     "UnchangedArtifact",
     "Verdict",
+    "aresume",
     "explain",
     "guard_compiled",
     "guard_loop",
     "normalize",
+    "resume",
 ]

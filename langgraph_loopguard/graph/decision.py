@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from langgraph_loopguard.core.errors import StaleDecisionError
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.graph.models import Decision
 from langgraph_loopguard.graph.options import needed_budget
@@ -22,7 +23,8 @@ def parse_decision(answer: Any, record: Mapping[str, Any]) -> Decision:
         record: The escalation's record.
 
     Raises:
-        ValueError: The answer has none of these shapes, names another escalation, or does not fit this one.
+        StaleDecisionError: The answer names another escalation.
+        ValueError: The answer has none of these shapes, or does not fit this escalation.
     """
     decision = answer if isinstance(answer, Decision) else _decode(answer, record)
     _check(decision, record)
@@ -136,7 +138,7 @@ def _check(decision: Decision, record: Mapping[str, Any]) -> None:
     named = decision.escalation_id
     if named is not None and named != record["id"]:
         msg = f"escalation_id {named!r} is not the one that waits for a decision: {record['id']!r}"
-        raise ValueError(msg)
+        raise StaleDecisionError(msg)
     allowed = [option["action"] for option in record["options"]]
     if decision.action not in allowed:
         msg = f"action must be one of {', '.join(allowed)} here, got {decision.action!r}"
