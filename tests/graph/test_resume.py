@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextvars
+import dataclasses
 import threading
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 from pydantic import ValidationError
 
 from langgraph_loopguard import Decision, StaleDecisionError, aresume, guard_loop, resume
@@ -221,3 +224,45 @@ def test_of_two_answers_at_once_one_is_told_that_it_was_too_late() -> None:
         with pytest.raises(StaleDecisionError, match="someone else meanwhile: reject"):
             resume(late, thread(), {"action": "accept"}, escalation_id=record["id"])
         assert ["reject"] == [one["decision"]["action"] for one in records(app)]
+
+
+# -- without a context ---------------------------------------------------------------------------------------
+
+
+class Outside(Runnable[Any, Any]):
+    """Runs a node as Python 3.10 does in async code: the task's context has no config of LangGraph's."""
+
+    name = "outside"
+
+    def __init__(self, inner: Runnable[Any, Any]) -> None:
+        self.inner = inner
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        raise AssertionError("async code calls `ainvoke`")
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Drive the node's coroutine in an empty context."""
+        steps = self.inner.ainvoke(input, config, **kwargs)
+        empty = contextvars.Context()
+        try:
+            while True:
+                empty.run(steps.send, None)
+        except StopIteration as done:
+            return done.value
+
+
+@pytest.mark.parametrize("decision", [RETRY, {"action": "accept", "fix": 1}, {"action": "edit", "artifact": "mine"}])
+async def test_the_question_needs_no_context(decision: Any) -> None:
+    """`interrupt()` finds its config although nobody has set one; the answer too."""
+    builder = builder_of()
+    guard_loop(builder, "reviewer", "fixer", max_cycles=1, artifact="patch")
+    for node in ("loopguard_escalate", "loopguard_ask"):
+        spec = builder.nodes[node]
+        builder.nodes[node] = dataclasses.replace(spec, runnable=Outside(spec.runnable))
+    app = builder.compile(checkpointer=InMemorySaver())
+    result = await app.ainvoke({}, thread())
+    assert 1 == len(result["__interrupt__"])
+    with pytest.raises(ValidationError):
+        await app.ainvoke(Command(resume={"action": "merge"}), thread())
+    await app.ainvoke(Command(resume=decision), thread())
+    assert decision["action"] == records(app)[0]["decision"]["action"]
