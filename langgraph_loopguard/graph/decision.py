@@ -110,17 +110,19 @@ def _only(items: list[Any], name: str) -> Mapping[str, Any]:
 def _from_typed(item: Mapping[str, Any], record: Mapping[str, Any]) -> Decision:
     """Read one decision of a `HITLResponse` or of the older Agent Inbox."""
     kind = item.get("type")
-    message = item.get("message")
     args = item.get("args")
     if kind in ("approve", "accept"):
         return Decision(action="accept")
     if kind in ("reject", "ignore"):
-        return Decision(action="reject", note=message or (args if isinstance(args, str) else None))
+        return Decision(action="reject", note=_words(item))
     if kind in ("respond", "response"):
         more: Mapping[str, Any] = next(
             (option["respond_with"] for option in record["options"] if option["action"] == "retry"), {}
         )
-        return Decision(action="retry", guidance=message or (args if isinstance(args, str) else None), **more)
+        if (words := _words(item)) is None:
+            msg = f"a {kind} must carry a message, got {item!r}"
+            raise ValueError(msg)
+        return Decision(action="retry", guidance=words, **more)
     if kind == "edit":
         action = item.get("edited_action") or args
         edited = action.get("args") if isinstance(action, Mapping) else None
@@ -132,6 +134,15 @@ def _from_typed(item: Mapping[str, Any], record: Mapping[str, Any]) -> Decision:
         raise ValueError(msg)
     msg = f"type must be approve, accept, reject, ignore, edit, respond or response, got {kind!r}"
     raise ValueError(msg)
+
+
+def _words(item: Mapping[str, Any]) -> str | None:
+    """What a person said: `message` in a `HITLResponse`, `args` in the older Agent Inbox."""
+    words = item.get("message") or item.get("args") or None
+    if words is not None and not isinstance(words, str):
+        msg = f"the words of a {item['type']} must be a text, got {words!r}"
+        raise ValueError(msg)
+    return words
 
 
 def _check(decision: Decision, record: Mapping[str, Any]) -> None:

@@ -182,6 +182,10 @@ BAD: dict[str, Any] = {
     "hitl edit of nothing": {"decisions": [{"type": "edit", "edited_action": {"name": "x", "args": {}}}]},
     "hitl edit without action": {"decisions": [{"type": "edit"}]},
     "hitl message is a dict": {"decisions": [{"type": "respond", "message": {"a": 1}}]},
+    "hitl respond without a message": {"decisions": [{"type": "respond"}]},
+    "hitl respond of nothing": {"decisions": [{"type": "respond", "message": ""}]},
+    "inbox response is a dict": [{"type": "response", "args": {"text": "go"}}],
+    "inbox ignore is a list": [{"type": "ignore", "args": ["no"]}],
     "inbox with two": [{"type": "accept"}, {"type": "accept"}],
     "inbox type alone": {"type": "accept"},
 }
@@ -998,6 +1002,47 @@ def test_a_decision_is_taken_up_after_a_crash() -> None:
     app.invoke(None, thread())
     assert 4 == crossings(app, guard)
     assert ["retry", None] == [record["decision"] and record["decision"]["action"] for record in records(app)]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize(
+    "decision", [{"action": "edit", "artifact": {1, 2}}, {"action": "accept", "fix": 1}, {**RETRY, "guidance": "go"}]
+)
+def test_a_decision_is_carried_out_once_wherever_the_process_dies(nth: int, decision: dict[str, Any]) -> None:
+    """Between the answer and what it means, too: the work, the guidance and the handoff are there once."""
+
+    class Dying(InMemorySaver):
+        puts = -1
+
+        def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+            if self.puts >= 0:
+                self.puts += 1
+                if self.puts == nth:
+                    raise OSError("killed")
+            return super().put(config, checkpoint, metadata, new_versions)
+
+    saver = Dying()
+
+    def fresh() -> tuple[Any, LoopGuard]:
+        return pair(max_cycles=2, saver=saver, artifact="patch", rounds=3)
+
+    app, _ = fresh()
+    app.invoke({}, thread())
+    saver.puts = 0
+    try:
+        app.invoke(Command(resume=decision), thread(), durability="sync")
+    except OSError:
+        app, _ = fresh()
+        app.invoke(None, thread())
+    app, guard = fresh()
+    values = app.get_state(thread()).values
+    assert [decision["action"]] == [record["decision"]["action"] for record in records(app)]
+    assert () == app.get_state(thread()).next
+    if decision["action"] == "retry":
+        assert (3, "go", "line 0\nline 3\n") == (crossings(app, guard), values["guidance"], values["patch"])
+    else:
+        assert (2, decision.get("artifact", "line 0\nline 1\n")) == (crossings(app, guard), values["patch"])
+    assert not [name for name in values.get("loopguard_held") or {} if name.startswith(":")]
 
 
 def test_a_question_that_is_decided_keeps_its_decision() -> None:
