@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.constants import START
+from langgraph.graph import StateGraph
 
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import HISTORY, LEDGERS, NEW_INPUT, STANDING, flatten
@@ -21,12 +23,21 @@ class InputGate(Runnable[Any, Any]):
 
     name = INPUT
 
-    def __init__(self, guards: tuple[LoopGuard, ...], shape: Shape) -> None:
+    def __init__(self, guards: tuple[LoopGuard, ...], shape: Shape, builder: StateGraph[Any, Any, Any, Any]) -> None:
         self.guards = guards
         self.shape = shape
+        self.builder = builder
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[str]:
-        """Write what the input changes, if anything; go nowhere."""
+        """Write what the input changes, if anything; go nowhere.
+
+        Raises:
+            ValueError: Nothing else leaves `START`. LangGraph refuses such a graph when it is compiled, but takes this
+                edge for one that enters it.
+        """
+        if not self._entered():
+            msg = "Graph must have an entrypoint: add at least one edge from START to another node"
+            raise ValueError(msg)
         if config is not None:
             shown = [key for key in SHOWN if self.shape.is_guards(key)]
             # With the input's own writes: a state that is handed in again brings its old outcome along.
@@ -45,6 +56,11 @@ class InputGate(Runnable[Any, Any]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[str]:
         """The same as `invoke`."""
         return self.invoke(input, config)
+
+    def _entered(self) -> bool:
+        builder = self.builder
+        starts = [start for start, _ in builder.edges] + [one for many, _ in builder.waiting_edges for one in many]
+        return START in starts or len(builder.branches[START]) > 1
 
     def _turns(self, ledgers: dict[str, Any], config: RunnableConfig) -> list[dict[str, Any]]:
         turning = [guard for guard in self.guards if guard.per == "turn" and ledgers.get(guard.name)]

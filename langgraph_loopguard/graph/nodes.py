@@ -67,7 +67,7 @@ def add_nodes(builder: Builder, guard: LoopGuard, shape: Shape) -> None:
     if guard.escalate_to is not None:
         _hand_record(builder, guard.escalate_to)
     builder.branches[START].pop(INPUT, None)
-    builder.add_conditional_edges(START, InputGate(guards, shape), {})
+    builder.add_conditional_edges(START, InputGate(guards, shape, builder), {})
     builder.branches[START][INPUT] = _pregel.without_reader(builder.branches[START][INPUT])
 
 

@@ -209,3 +209,16 @@ def test_an_input_changes_nothing_where_nothing_has_tripped() -> None:
     assert steps[0] == steps[1]
     updates = [list(graph.stream({"n": 0}, thread(), stream_mode="updates")) for graph in (app, bare)]
     assert [chunk.keys() for chunk in updates[0]] == [chunk.keys() for chunk in updates[1]]
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_graph_that_nothing_enters_is_refused(early: bool) -> None:
+    """The guard's own edge on `START` does not pass for an entrypoint; one that is added later does."""
+    builder = builder_of(rounds=1)
+    builder.edges.discard((START, "reviewer"))
+    guard_loop(builder, "reviewer", "fixer")
+    if early:
+        with pytest.raises(ValueError, match="entrypoint"):
+            builder.compile().invoke({})
+    builder.add_edge(START, "reviewer")
+    assert "line 0\nline 1\n" == builder.compile().invoke({})["patch"]
