@@ -72,7 +72,8 @@ def typed(shape: Shape, key: str, value: Any, name: str) -> Any:
             return value  # a plain annotation, which LangGraph does not check either
         msg = f"{name} cannot be put into the state key {key!r} as {declared!r}: {error}"
         raise ValueError(msg) from error
-    return found if to_jsonable(found) == to_jsonable(value) else value
+    # Pydantic would make a number of a text, too: a plain annotation may not change what the value says.
+    return found if _is_class(declared) or to_jsonable(found) == to_jsonable(value) else value
 
 
 def _is_class(declared: Any) -> bool:

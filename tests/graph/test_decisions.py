@@ -778,6 +778,28 @@ def test_an_edit_of_a_type_is_checked_by_it() -> None:
     right = {"title": "mine", "lines": [1], "when": "2026-02-03", "token": "**********"}
     patch = answer(app, {"action": "edit", "artifact": right})["patch"]
     assert ("mine", date(2026, 2, 3)) == (patch.title, patch.when)
+    for short in ({"title": "mine"}, Report(title="mine")):
+        app, _ = pair(fix=lambda n: {"patch": Report(title=str(n))}, state=Typed, artifact="patch", max_cycles=2)
+        app.invoke({}, thread())
+        assert Report(title="mine") == answer(app, {"action": "edit", "artifact": short})["patch"]
+
+
+@pytest.mark.parametrize("value", ["5", 5.5, [1], None, {"a": 1}])
+def test_an_edit_of_a_plain_annotation_is_taken_as_it_is(value: Any) -> None:
+    """LangGraph does not check it; nothing is made of it that the person did not say."""
+
+    class Number(TypedDict, total=False):
+        n: int
+        review: str
+        patch: int
+
+    app, _ = pair(fix=lambda n: {"patch": n}, state=Number, artifact="patch", max_cycles=1)
+    app.invoke({}, thread())
+    if value is None:
+        with pytest.raises(ValidationError, match="needs an artifact"):
+            answer(app, {"action": "edit", "artifact": value})
+    else:
+        assert value == answer(app, {"action": "edit", "artifact": value})["patch"]
 
 
 def test_an_attempt_without_a_work_product_cannot_be_accepted_by_number() -> None:
