@@ -2,7 +2,7 @@
 
 They are two because a node that interrupts runs again from its start when it is resumed. Each record is asked for by a
 task of its own, so that several trips of one superstep have several questions, each answered by its own id; what the
-answers mean is done by one more task for all, so that they do not stand in each other's way.
+answers mean is then done by one more task for all, so that they do not stand in each other's way.
 """
 
 from __future__ import annotations
@@ -93,6 +93,9 @@ class EscalationNode(_GuardNode):
             *_, last = present.values()
             update[STANDING] = {key: record["outcome"] for key, record in present.items()}
             update |= self.shape.shown(escalation=last, outcome=last["outcome"])
+        questions = [way.arg for way in goto if isinstance(way, Send)]
+        if len(questions) == 1:
+            questions[0]["alone"] = True
         if not goto:
             update |= answer_tool_calls(self.shape, config, "the loop guard stopped the loop")
         return Command(update=update, goto=goto or END)
@@ -143,4 +146,11 @@ class AskNode(_GuardNode):
         tripped = ((found.get(LEDGERS) or {}).get(guard.name, {}).get(input["scope"]) or {}).get("tripped") or {}
         update = written_down(guard, input["scope"], record, decision, tripped, self.shape, config)
         update |= self.shape.shown(escalation=update[ESCALATIONS][record["id"]])
-        return Command(update=update, goto=ASK)
+        if not input.get("alone"):
+            return Command(update=update, goto=ASK)
+        # Nobody else is asked in this superstep: what is decided is done in the same one.
+        held = {**(found.get(HELD) or {}), **update.pop(HELD)}
+        records = {**(found.get(ESCALATIONS) or {}), **update[ESCALATIONS]}
+        resolution = Resolution(self.shape, config)
+        resolution.add_all(self.guards, {**found, ESCALATIONS: records, HELD: held})
+        return Command(update={**update, **resolution.update}, goto=resolution.goto or END)

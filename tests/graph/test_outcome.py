@@ -222,3 +222,20 @@ def test_a_graph_that_nothing_enters_is_refused(early: bool) -> None:
             builder.compile().invoke({})
     builder.add_edge(START, "reviewer")
     assert "line 0\nline 1\n" == builder.compile().invoke({})["patch"]
+
+
+@pytest.mark.parametrize("decision", [{"action": "accept", "fix": 1}, RETRY])
+def test_what_one_person_decides_is_done_in_the_step_that_writes_it_down(decision: Any) -> None:
+    """Who sees the decision in the record sees the work in the state too: there is no moment in between."""
+    app, _ = pair(max_cycles=2, artifact="patch")
+    app.invoke({}, thread())
+    answer(app, decision)
+    decided = [
+        state for state in app.get_state_history(thread())
+        if any(record["decision"] for record in state.values.get("escalations", {}).values())
+    ]  # fmt: skip
+    first = decided[-1]
+    if decision is RETRY:
+        assert (("fixer",), False) == (first.next, "outcome" in first.values)
+    else:
+        assert ((), "line 0\nline 1\n") == (first.next, first.values["patch"])
