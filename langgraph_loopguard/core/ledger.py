@@ -260,6 +260,8 @@ def fold(data: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]], ri
         elif kind == "recorded":
             if ledger.get("tripped") is not None:
                 ledger["tripped"] = {**ledger["tripped"], "id": event["id"]}
+        elif kind == "input":
+            ledger["waiting"] = []  # a new input gives up the handoffs that nobody has taken up
         elif kind == "turn":
             ledger = {
                 "v": VERSION,

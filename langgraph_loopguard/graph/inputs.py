@@ -43,7 +43,7 @@ class InputGate(Runnable[Any, Any]):
             # With the input's own writes: a state that is handed in again brings its old outcome along.
             found = _pregel.read(config, (LEDGERS, STANDING, *shown), fresh=True)
             writes: list[tuple[str, Any]] = [(key, NEW_INPUT) for key in (STANDING, *shown) if key in found]
-            if events := self._turns(found.get(LEDGERS) or {}, config):
+            if events := self._events(found.get(LEDGERS) or {}, config):
                 writes.append((LEDGERS, events))
             if _waits(found.get(LEDGERS)):
                 # The question is passed over: before an agent goes on, the calls that the shut edge left are answered.
@@ -62,12 +62,16 @@ class InputGate(Runnable[Any, Any]):
         starts = [start for start, _ in builder.edges] + [one for many, _ in builder.waiting_edges for one in many]
         return START in starts or len(builder.branches[START]) > 1
 
-    def _turns(self, ledgers: dict[str, Any], config: RunnableConfig) -> list[dict[str, Any]]:
-        turning = [guard for guard in self.guards if guard.per == "turn" and ledgers.get(guard.name)]
-        if not turning:
-            return []
-        start = len(flatten(_pregel.read(config, (HISTORY,), fresh=False).get(HISTORY)))
-        return [{**guard.stamp, "event": "turn", "scope": None, "history_from": start} for guard in turning]
+    def _events(self, ledgers: dict[str, Any], config: RunnableConfig) -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = []
+        for guard in self.guards:
+            event = {**guard.stamp, "event": "input", "scope": None}
+            if guard.per == "turn" and ledgers.get(guard.name):
+                start = len(flatten(_pregel.read(config, (HISTORY,), fresh=False).get(HISTORY)))
+                events.append({**event, "event": "turn", "history_from": start})
+            elif any(ledger.get("waiting") for ledger in ledgers.get(guard.name, {}).values()):
+                events.append(event)
+        return events
 
 
 def _waits(ledgers: dict[str, Any] | None) -> bool:

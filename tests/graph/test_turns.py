@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -484,6 +484,7 @@ MOVES = st.lists(
 
 
 @given(moves=MOVES)
+@example(moves=[("input", 0), ("fork", 1), ("stand in", 0)])
 def test_any_walk_through_history_counts_its_branch(moves: list[tuple[str, int]]) -> None:
     """Property: single steps, forks, inputs, retries and edits: the count is that of the visits on the branch.
 
