@@ -1,5 +1,7 @@
 """Guards for LangGraph loops: two agents that will not agree stop, and a person gets the whole record."""
 
+from typing import TYPE_CHECKING, Any
+
 from langgraph_loopguard.core import normalize
 from langgraph_loopguard.core.conditions import (
     Condition,
@@ -28,7 +30,34 @@ from langgraph_loopguard.graph.guard import LoopGuard
 from langgraph_loopguard.graph.models import Decision, Escalation
 from langgraph_loopguard.graph.resume import aresume, resume
 
+if TYPE_CHECKING:
+    from langgraph_loopguard.graph.audit.api import assert_guarded, audit
+    from langgraph_loopguard.graph.audit.report import AuditReport
+
+LATE = {
+    "AuditReport": "langgraph_loopguard.graph.audit.report",
+    "assert_guarded": "langgraph_loopguard.graph.audit.api",
+    "audit": "langgraph_loopguard.graph.audit.api",
+}
+"""Names that a graph at work does not need, and their modules: they are imported when they are asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATE:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(LATE[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LATE})
+
+
 __all__ = [
+    "AuditReport",
     "Condition",
     "Decision",
     "Escalation",
@@ -52,6 +81,8 @@ __all__ = [
     "UnchangedArtifact",
     "Verdict",
     "aresume",
+    "assert_guarded",
+    "audit",
     "explain",
     "guard_compiled",
     "guard_loop",

@@ -1,0 +1,389 @@
+"""What an expression may be worth, as far as reading tells: the small evaluator that audit reads routers with.
+
+It runs nothing. A name is looked up where it is defined, both arms of a condition count, a table gives all its values,
+a helper is followed to what it returns. What cannot be read is `UNKNOWN`, and is said so.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import inspect
+import types
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+DEPTH = 12
+"""Calls and names followed, one inside the other."""
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Scope(Protocol):
+    """Where names are looked up."""
+
+    def lookup(self, name: str) -> list[Value]:
+        """Return what a name may stand for."""
+        ...
+
+    def code_of(self, value: Any) -> Code | None:
+        """Return the code of a live function; `None` when it cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A value that is known: a literal, or a live object."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A dotted name whose definition is not at hand."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Code:
+    """A function that can be read."""
+
+    node: FunctionNode
+    scope: Scope
+    bound: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters that are known already."""
+    method: bool = False
+    """The first parameter is the object that it belongs to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """A list, tuple or set; the alternatives of all its elements together."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A dict."""
+
+    entries: tuple[tuple[tuple[Value, ...], tuple[Value, ...]], ...]
+
+    def values(self) -> list[Value]:
+        """All that the table may give."""
+        return [value for _, values in self.entries for value in values]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """The result of calling a class or a function that is known by its name only."""
+
+    name: str
+    args: tuple[tuple[Value, ...], ...]
+    keywords: Mapping[str, tuple[Value, ...]]
+    call: ast.Call
+    callee: tuple[Value, ...] = ()
+
+    def argument(self, position: int, name: str) -> tuple[Value, ...]:
+        """An argument by position or by name; empty when it is not given."""
+        if name in self.keywords:
+            return self.keywords[name]
+        return self.args[position] if position < len(self.args) else ()
+
+
+class _Unknown(enum.Enum):
+    UNKNOWN = "unknown"
+
+
+UNKNOWN = _Unknown.UNKNOWN
+
+Value: TypeAlias = "Const | Symbol | Code | Items | Table | Made | _Unknown"
+
+
+class Local:
+    """Names inside a function: its parameters as far as they are known, and what its body assigns."""
+
+    def __init__(self, function: FunctionNode, outer: Scope, bound: Mapping[str, list[Value]]) -> None:
+        self.outer = outer
+        self.bound = bound
+        self.assigned = _assignments(function)
+        self.parameters = {argument.arg for argument in _arguments(function)}
+        self.busy: set[str] = set()
+
+    def lookup(self, name: str) -> list[Value]:
+        """Return what a name may stand for."""
+        if name in self.busy:  # defined by itself: that adds nothing
+            return []
+        if name not in self.assigned:
+            if name in self.bound:
+                return list(self.bound[name])
+            return [UNKNOWN] if name in self.parameters else self.outer.lookup(name)
+        self.busy.add(name)
+        try:
+            found = [value for source in self.assigned[name] for value in _assigned(source, self)]
+        finally:
+            self.busy.discard(name)
+        return found + list(self.bound.get(name, [UNKNOWN] if name in self.parameters else []))
+
+    def code_of(self, value: Any) -> Code | None:
+        """Return the code of a live function."""
+        return self.outer.code_of(value)
+
+
+class Bound:
+    """A scope with some names bound in addition, for comprehensions."""
+
+    def __init__(self, outer: Scope, bound: Mapping[str, list[Value]]) -> None:
+        self.outer = outer
+        self.bound = bound
+
+    def lookup(self, name: str) -> list[Value]:
+        """Return what a name may stand for."""
+        return list(self.bound[name]) if name in self.bound else self.outer.lookup(name)
+
+    def code_of(self, value: Any) -> Code | None:
+        """Return the code of a live function."""
+        return self.outer.code_of(value)
+
+
+def returned(code: Code, depth: int = 0) -> list[Value]:
+    """Return what a function may return."""
+    node = code.node
+    if depth > DEPTH:
+        return [UNKNOWN]
+    scope = local(code)
+    if isinstance(node, ast.Lambda):
+        return evaluate(node.body, scope, depth + 1)
+    found: list[Value] = []
+    for statement in own_statements(node):
+        if isinstance(statement, ast.Return) and statement.value is not None:
+            found += evaluate(statement.value, scope, depth + 1)
+    return found
+
+
+def local(code: Code) -> Local:
+    """Return the scope inside a function: what is bound, and the defaults of the rest."""
+    arguments = code.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    bound: dict[str, list[Value]] = {}
+    for argument, default in zip(
+        positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True
+    ):
+        bound[argument.arg] = evaluate(default, code.scope, 1)
+    for argument, keyword_default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if keyword_default is not None:
+            bound[argument.arg] = evaluate(keyword_default, code.scope, 1)
+    bound.update({name: list(values) for name, values in code.bound.items()})
+    return Local(code.node, code.scope, bound)
+
+
+def bind(code: Code, args: Sequence[Sequence[Value]], keywords: Mapping[str, Sequence[Value]]) -> Code:
+    """Return a function with arguments given."""
+    names = [argument.arg for argument in [*code.node.args.posonlyargs, *code.node.args.args]]
+    free = [name for name in names if name not in code.bound]
+    bound = {**code.bound, **dict(zip(free, args, strict=False)), **keywords}
+    return Code(code.node, code.scope, bound, code.method)
+
+
+def evaluate(node: ast.expr, scope: Scope, depth: int = 0) -> list[Value]:
+    """Return what an expression may be worth."""
+    if depth > DEPTH:
+        return [UNKNOWN]
+    deeper = depth + 1
+    match node:
+        case ast.Constant():
+            return [Const(node.value)]
+        case ast.Name():
+            return scope.lookup(node.id)
+        case ast.Await() | ast.NamedExpr() | ast.Starred():
+            return evaluate(node.value, scope, deeper)
+        case ast.IfExp():
+            return evaluate(node.body, scope, deeper) + evaluate(node.orelse, scope, deeper)
+        case ast.BoolOp():
+            return [value for part in node.values for value in evaluate(part, scope, deeper)]
+        case ast.List() | ast.Tuple() | ast.Set():
+            return [Items(tuple(value for part in node.elts for value in evaluate(part, scope, deeper)))]
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+            return [Items(tuple(evaluate(node.elt, _comprehended(node.generators, scope, deeper), deeper)))]
+        case ast.Dict():
+            entries = [
+                (tuple(evaluate(key, scope, deeper)), tuple(evaluate(value, scope, deeper)))
+                if key is not None
+                else ((UNKNOWN,), tuple(_unpacked(evaluate(value, scope, deeper))))
+                for key, value in zip(node.keys, node.values, strict=True)
+            ]
+            return [Table(tuple(entries))]
+        case ast.BinOp(op=ast.Add()):
+            both = evaluate(node.left, scope, deeper) + evaluate(node.right, scope, deeper)
+            return [Items(tuple(elements(both)))] if both and all(map(_is_list, both)) else [UNKNOWN]
+        case ast.Subscript():
+            found = [_item(value, node.slice, scope, deeper) for value in evaluate(node.value, scope, deeper)]
+            return [value for values in found for value in values]
+        case ast.Attribute():
+            found = [attribute(value, node.attr, scope) for value in evaluate(node.value, scope, deeper)]
+            return [value for values in found for value in values]
+        case ast.Lambda():
+            return [Code(node, scope)]
+        case ast.Call():
+            return _call(node, scope, deeper)
+        case _:
+            return [UNKNOWN]
+
+
+def elements(values: Sequence[Value]) -> list[Value]:
+    """Return the elements of lists, those of lists in lists too; what is no list stands for itself."""
+    found: list[Value] = []
+    for value in values:
+        if isinstance(value, Items):
+            found += elements(value.values)
+        elif isinstance(value, Const) and isinstance(value.value, (list, tuple, set, frozenset)):
+            found += elements([Const(item) for item in value.value])
+        else:
+            found.append(value)
+    return found
+
+
+def attribute(value: Value, name: str, scope: Scope) -> list[Value]:
+    """Return an attribute without running a property."""
+    if isinstance(value, Symbol):
+        return [Symbol(f"{value.name}.{name}")]
+    if not isinstance(value, Const):
+        return [UNKNOWN]
+    owner = value.value
+    if isinstance(owner, types.ModuleType):
+        return [Const(vars(owner)[name])] if name in vars(owner) else [UNKNOWN]
+    static = inspect.getattr_static(owner, name, UNKNOWN)
+    if isinstance(owner, enum.Enum) and name in ("value", "name"):
+        return [Const(getattr(owner, name))]
+    if static is UNKNOWN or isinstance(static, property):
+        return [UNKNOWN]
+    if isinstance(static, (types.FunctionType, staticmethod, classmethod)):
+        return [Const(getattr(owner, name))]
+    return [UNKNOWN] if hasattr(static, "__get__") and not isinstance(owner, type) else [Const(static)]
+
+
+def name_of(value: Value) -> str | None:
+    """The last part of the name of a class or a function."""
+    if isinstance(value, Symbol):
+        return value.name.rsplit(".", 1)[-1]
+    found = getattr(value.value, "__name__", None) if isinstance(value, Const) else None
+    return found if isinstance(found, str) else None
+
+
+def own_statements(function: ast.AST) -> list[ast.AST]:
+    """Return all nodes of a function's body, without those of functions and classes inside it."""
+    found: list[ast.AST] = []
+    waiting = deque(ast.iter_child_nodes(function))
+    while waiting:
+        node = waiting.popleft()
+        found.append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _call(node: ast.Call, scope: Scope, depth: int) -> list[Value]:
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+        tables = evaluate(node.func.value, scope, depth)
+        if tables and all(_table(value) is not None for value in tables):
+            default = [value for extra in node.args[1:2] for value in evaluate(extra, scope, depth)]
+            found = [_item(value, node.args[0], scope, depth) for value in tables]
+            return [value for values in found for value in values] + default
+    args = tuple(tuple(evaluate(argument, scope, depth)) for argument in node.args)
+    keywords = {word.arg: tuple(evaluate(word.value, scope, depth)) for word in node.keywords if word.arg}
+    found_values: list[Value] = []
+    for callee in evaluate(node.func, scope, depth):
+        code = callee if isinstance(callee, Code) else None
+        if isinstance(callee, Const):
+            code = scope.code_of(callee.value)
+        if code is not None:
+            found_values += returned(bind(code, args, keywords), depth)
+        elif (name := name_of(callee)) is not None:
+            found_values.append(Made(name, args, keywords, node, (callee,)))
+        else:
+            found_values.append(UNKNOWN)
+    return found_values or [UNKNOWN]
+
+
+def _comprehended(generators: Sequence[ast.comprehension], scope: Scope, depth: int) -> Scope:
+    for generator in generators:
+        if isinstance(generator.target, ast.Name):
+            scope = Bound(scope, {generator.target.id: elements(evaluate(generator.iter, scope, depth)) or [UNKNOWN]})
+        else:
+            names = {part.id: [UNKNOWN] for part in ast.walk(generator.target) if isinstance(part, ast.Name)}
+            scope = Bound(scope, {name: list[Value](values) for name, values in names.items()})
+    return scope
+
+
+def _table(value: Value) -> Table | None:
+    if isinstance(value, Table):
+        return value
+    if isinstance(value, Const) and isinstance(value.value, dict):
+        return Table(tuple(((Const(key),), (Const(item),)) for key, item in value.value.items()))
+    return None
+
+
+def _item(value: Value, key: ast.expr, scope: Scope, depth: int) -> list[Value]:
+    table = _table(value)
+    if table is None:
+        return elements([value]) if _is_list(value) else [UNKNOWN]
+    wanted = evaluate(key, scope, depth)
+    if len(wanted) == 1 and isinstance(wanted[0], Const):
+        for keys, values in table.entries:
+            if len(keys) == 1 and isinstance(keys[0], Const) and keys[0].value == wanted[0].value:
+                return list(values)
+    return table.values() or [UNKNOWN]
+
+
+def _unpacked(values: Sequence[Value]) -> list[Value]:
+    tables = [_table(value) for value in values]
+    return [value for table in tables for value in (table.values() if table is not None else [UNKNOWN])]
+
+
+def _is_list(value: Value) -> bool:
+    return isinstance(value, Items) or (isinstance(value, Const) and isinstance(value.value, (list, tuple)))
+
+
+def _arguments(function: FunctionNode) -> list[ast.arg]:
+    args = function.args
+    extra = [argument for argument in (args.vararg, args.kwarg) if argument is not None]
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *extra]
+
+
+def _assignments(function: FunctionNode) -> dict[str, list[ast.AST]]:
+    """Return what gives each name inside a function its value."""
+    found: dict[str, list[ast.AST]] = {}
+    for node in own_statements(function):
+        match node:
+            case ast.Assign():
+                for target in node.targets:
+                    for part in ast.walk(target):
+                        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                            found.setdefault(part.id, []).append(node.value if part is target else node)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                found.setdefault(name, []).append(value)
+            case ast.NamedExpr(target=ast.Name(id=name)):
+                found.setdefault(name, []).append(node.value)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                found.setdefault(node.name, []).append(node)
+            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
+                found.setdefault(name, []).append(node)
+            case ast.For() | ast.AsyncFor() | ast.AugAssign() | ast.withitem():
+                target_node = node.optional_vars if isinstance(node, ast.withitem) else node.target
+                for part in ast.walk(target_node) if target_node is not None else ():
+                    if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                        found.setdefault(part.id, []).append(node)
+    return found
+
+
+def _assigned(source: ast.AST, scope: Scope) -> list[Value]:
+    if isinstance(source, ast.expr):
+        return evaluate(source, scope, 1)
+    if isinstance(source, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return [Code(source, scope)]
+    if isinstance(source, ast.For) and isinstance(source.target, ast.Name):
+        return elements(evaluate(source.iter, scope, 1)) or [UNKNOWN]
+    return [UNKNOWN]
