@@ -7,6 +7,7 @@ from typing import Any
 
 from langgraph_loopguard.graph.audit.builders import read_graph
 from langgraph_loopguard.graph.audit.cycles import LIMIT
+from langgraph_loopguard.graph.audit.level import wire
 from langgraph_loopguard.graph.audit.report import AuditReport
 from langgraph_loopguard.graph.audit.verdict import judge
 
@@ -51,7 +52,7 @@ def audit(graph: Any, *, name: str | None = None, limit: int = LIMIT) -> AuditRe
     if limit < 1:
         msg = f"limit must be at least 1, got {limit}"
         raise ValueError(msg)
-    return AuditReport(graphs=tuple(judge(level, limit) for level in read_graph(graph, name).levels()))
+    return AuditReport(graphs=tuple(judge(level, limit) for level in wire(read_graph(graph, name)).levels()))
 
 
 def assert_guarded(graph: Any, *, allow: Iterable[str | Collection[str]] = ()) -> None:

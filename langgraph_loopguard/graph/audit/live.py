@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from langgraph_loopguard.graph.audit.values import UNKNOWN, Code, Const, FunctionNode, Scope, Value
+from langgraph_loopguard.graph.audit.values import UNKNOWN, Code, Const, FunctionNode, Scope, Symbol, Value
 from langgraph_loopguard.graph.audit.wiring import Place
 from langgraph_loopguard.graph.wiring import GatedPath, RecordedNode
 
@@ -43,6 +43,10 @@ class LiveScope:
         if name in function.__globals__:
             return [Const(function.__globals__[name])]
         return [Const(getattr(builtins, name))] if hasattr(builtins, name) else [UNKNOWN]
+
+    def resolve(self, name: str) -> list[Value]:
+        """Return a dotted name as it is: live names are objects."""
+        return [Symbol(name)]
 
     def code_of(self, value: Any) -> Code | None:
         """Return the code of a live function of the user's; classes and libraries are not looked into."""

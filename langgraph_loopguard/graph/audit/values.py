@@ -32,6 +32,10 @@ class Scope(Protocol):
         """Return the code of a live function; `None` when it cannot be read."""
         ...
 
+    def resolve(self, name: str) -> list[Value]:
+        """Return what a dotted name of another module stands for: itself, when that module is not at hand."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Const:
@@ -94,13 +98,72 @@ class Made:
         return self.args[position] if position < len(self.args) else ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Class:
+    """A class that is read, not live."""
+
+    node: ast.ClassDef
+    scope: Scope
+
+    def method(self, name: str) -> FunctionNode | None:
+        """A function of its body."""
+        functions = (part for part in self.node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)))
+        return next((function for function in functions if function.name == name), None)
+
+    def attribute(self, name: str) -> list[Value]:
+        """What a name of its body stands for."""
+        if (function := self.method(name)) is not None:
+            return [Code(function, self.scope)]
+        found: list[Value] = []
+        for part in self.node.body:
+            match part:
+                case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                    found += evaluate(value, self.scope, 1)
+                case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
+                    found += evaluate(value, self.scope, 1)
+                case _:
+                    pass
+        return found or [UNKNOWN]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance:
+    """An object of such a class."""
+
+    of: Class
+
+    def attribute(self, name: str) -> list[Value]:
+        """A method with its object, a class variable, or what a method assigns to `self`."""
+        function = self.of.method(name)
+        if function is not None:
+            return [self.bound(function)]
+        found: list[Value] = []
+        for part in self.of.node.body:
+            if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            for node in own_statements(part):
+                if isinstance(node, ast.Assign) and any(_is_self(target, name) for target in node.targets):
+                    found += evaluate(node.value, local(self.bound(part)), 1)
+        return found or self.of.attribute(name)
+
+    def bound(self, function: FunctionNode) -> Code:
+        """A method with its object."""
+        arguments = [*function.args.posonlyargs, *function.args.args]
+        first: dict[str, Any] = {arguments[0].arg: [self]} if arguments else {}
+        return Code(function, self.of.scope, first, method=True)
+
+
+def _is_self(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Attribute) and target.attr == name and isinstance(target.value, ast.Name)
+
+
 class _Unknown(enum.Enum):
     UNKNOWN = "unknown"
 
 
 UNKNOWN = _Unknown.UNKNOWN
 
-Value: TypeAlias = "Const | Symbol | Code | Items | Table | Made | _Unknown"
+Value: TypeAlias = "Const | Symbol | Code | Class | Instance | Items | Table | Made | _Unknown"
 
 
 class Local:
@@ -132,6 +195,10 @@ class Local:
         """Return the code of a live function."""
         return self.outer.code_of(value)
 
+    def resolve(self, name: str) -> list[Value]:
+        """Return what a dotted name stands for."""
+        return self.outer.resolve(name)
+
 
 class Bound:
     """A scope with some names bound in addition, for comprehensions."""
@@ -147,6 +214,10 @@ class Bound:
     def code_of(self, value: Any) -> Code | None:
         """Return the code of a live function."""
         return self.outer.code_of(value)
+
+    def resolve(self, name: str) -> list[Value]:
+        """Return what a dotted name stands for."""
+        return self.outer.resolve(name)
 
 
 def returned(code: Code, depth: int = 0) -> list[Value]:
@@ -249,9 +320,13 @@ def elements(values: Sequence[Value]) -> list[Value]:
 def attribute(value: Value, name: str, scope: Scope) -> list[Value]:
     """Return an attribute without running a property."""
     if isinstance(value, Symbol):
-        return [Symbol(f"{value.name}.{name}")]
+        return scope.resolve(f"{value.name}.{name}")
+    if isinstance(value, (Class, Instance)):
+        return value.attribute(name)
     if not isinstance(value, Const):
         return [UNKNOWN]
+    if name == "value" and isinstance(value.value, str):  # a member of an enum that is read, not live
+        return [value]
     owner = value.value
     if isinstance(owner, types.ModuleType):
         return [Const(vars(owner)[name])] if name in vars(owner) else [UNKNOWN]
@@ -301,6 +376,8 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> list[Value]:
             code = scope.code_of(callee.value)
         if code is not None:
             found_values += returned(bind(code, args, keywords), depth)
+        elif isinstance(callee, Class):
+            found_values.append(Instance(callee))
         elif (name := name_of(callee)) is not None:
             found_values.append(Made(name, args, keywords, node, (callee,)))
         else:
