@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from langgraph_loopguard.graph.audit.level import END, Branch, Function, Level, Node
+from langgraph_loopguard.graph.audit.values import Instance
 from langgraph_loopguard.graph.audit.wiring import Facts, Guard, Place
 
 
@@ -78,6 +79,7 @@ class InPieces:
 class Self:
     """An object whose attributes hold graphs."""
 
+    of: Instance
     attributes: dict[str, object] = field(default_factory=dict)
 
 

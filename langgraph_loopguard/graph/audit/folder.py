@@ -131,6 +131,8 @@ class Module:
     def resolve(self, name: str) -> list[Value]:
         """Return what a dotted name stands for, when its module is in the folder."""
         dotted, _, last = name.rpartition(".")
+        if self.folder.find(name, self.file) is not None:
+            return [Symbol(name)]
         found = self.folder.find(dotted, self.file) if dotted else None
         return found.lookup(last) if found is not None and found is not self else [Symbol(name)]
 

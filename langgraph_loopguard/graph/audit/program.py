@@ -20,6 +20,7 @@ from langgraph_loopguard.graph.audit.values import (
     Code,
     Const,
     FunctionNode,
+    Instance,
     Items,
     Scope,
     Symbol,
@@ -258,7 +259,11 @@ class Program:
         try:
             module = module_of(code.scope) or frame.module
             around = self.frame_of(module) if module is not frame.module else _outermost(frame)
-            inside = Frame(module, local(bind(code, [], args or {})), dict(graphs), around, depth=frame.depth + 1)
+            objects: dict[str, Sequence[Value]] = {
+                name: [found.of] for name, found in graphs.items() if isinstance(found, Self)
+            }
+            scope = local(bind(code, [], {**(args or {}), **objects}))
+            inside = Frame(module, scope, dict(graphs), around, depth=frame.depth + 1)
             self.follow(code.node.body, inside)
             if isinstance(inside.result, Drawing) and inside.result.name is None:
                 inside.result.name = code.node.name
@@ -276,7 +281,7 @@ class Program:
         """
         if frame.depth >= DEPTH:
             return None
-        made = Self()
+        made = Self(Instance(found))
         methods = [part for part in found.node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
         first = [method for method in methods if method.name == "__init__"]
         if rest and not any(self._left_over(method) for method in methods):

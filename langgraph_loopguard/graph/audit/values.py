@@ -68,6 +68,8 @@ class Items:
     """A list, tuple or set; the alternatives of all its elements together."""
 
     values: tuple[Value, ...]
+    exact: bool = False
+    """Each of the values is one element, in the order of the list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,7 +278,9 @@ def evaluate(node: ast.expr, scope: Scope, depth: int = 0) -> list[Value]:
         case ast.BoolOp():
             return [value for part in node.values for value in evaluate(part, scope, deeper)]
         case ast.List() | ast.Tuple() | ast.Set():
-            return [Items(tuple(value for part in node.elts for value in evaluate(part, scope, deeper)))]
+            parts = [evaluate(part, scope, deeper) for part in node.elts]
+            exact = all(len(part) == 1 for part in parts) and not isinstance(node, ast.Set)
+            return [Items(tuple(value for part in parts for value in part), exact)]
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
             return [Items(tuple(evaluate(node.elt, _comprehended(node.generators, scope, deeper), deeper)))]
         case ast.Dict():
@@ -405,14 +409,24 @@ def _table(value: Value) -> Table | None:
 
 def _item(value: Value, key: ast.expr, scope: Scope, depth: int) -> list[Value]:
     table = _table(value)
-    if table is None:
-        return elements([value]) if _is_list(value) else [UNKNOWN]
     wanted = evaluate(key, scope, depth)
+    if table is None:
+        return _element(value, wanted) if _is_list(value) else [UNKNOWN]
     if len(wanted) == 1 and isinstance(wanted[0], Const):
         for keys, values in table.entries:
             if len(keys) == 1 and isinstance(keys[0], Const) and keys[0].value == wanted[0].value:
                 return list(values)
     return table.values() or [UNKNOWN]
+
+
+def _element(value: Value, wanted: Sequence[Value]) -> list[Value]:
+    known = value.values if isinstance(value, Items) and value.exact else ()
+    if isinstance(value, Const):
+        known = tuple(Const(item) for item in value.value)
+    index = wanted[0].value if len(wanted) == 1 and isinstance(wanted[0], Const) else None
+    if isinstance(index, int) and -len(known) <= index < len(known):
+        return [known[index]]
+    return elements([value])
 
 
 def _unpacked(values: Sequence[Value]) -> list[Value]:
