@@ -43,6 +43,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/fingerprint.py
 	$(BIN)/python benchmarks/checkpoint_bytes.py
 	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/audit.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist *.egg-info loopguard-demo

@@ -13,6 +13,7 @@ from langgraph_loopguard.graph.attach import recorder_of
 from langgraph_loopguard.graph.audit import live
 from langgraph_loopguard.graph.audit.level import Branch, Function, Level, Node
 from langgraph_loopguard.graph.audit.wiring import Facts, Guard
+from langgraph_loopguard.graph.commands import may_command
 from langgraph_loopguard.graph.edges import Builder, JoinGate
 from langgraph_loopguard.graph.escalation import ASK
 from langgraph_loopguard.graph.gate import ESCALATE
@@ -103,8 +104,7 @@ def _node(builder: Builder, name: str, spec: Any, level: Level, around: frozense
 
 
 def _function(action: Any) -> Function:
-    names = (name for function, _, _ in live.functions(action) for name in live.names_in(function))
-    return Function(live.code_of(action), may_command=any("Command" in name for name in names))
+    return Function(live.code_of(action), may_command=any(map(may_command, live.callables(action))))
 
 
 def _graphs_in(runnable: Any, level: Level) -> Iterator[Compiled]:

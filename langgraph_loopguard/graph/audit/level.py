@@ -217,7 +217,7 @@ class _Wirer:
     def _unknown(self, source: str, gates: Sequence[str], why: str) -> None:
         watching = [guard.name for guard in self.level.guards if guard.name in gates and not guard.observes]
         if watching:
-            names = ", ".join(watching)
+            names = ", ".join(dict.fromkeys(watching))
             note = f"{source}: {why}; its ways into the loop pass the guard {names}, others are unknown"
             self.wiring.notes.append(note)
         else:

@@ -88,6 +88,12 @@ def functions(action: Any) -> Iterator[tuple[types.FunctionType, dict[str, Any],
             yield from functions(types.MethodType(call, action))
 
 
+def callables(action: Any) -> Iterator[Any]:
+    """Yield the functions behind a node, a router or a tool; methods with their object."""
+    for function, bound, method in functions(action):
+        yield types.MethodType(function, next(iter(bound.values()))) if method and bound else function
+
+
 def _of_runnable(action: Runnable[Any, Any]) -> Iterator[tuple[types.FunctionType, dict[str, Any], bool]]:
     for found in (getattr(action, "func", None), getattr(action, "afunc", None)):
         # A sync function has a twin for the event loop, a partial around an executor: the function is read once.
@@ -233,12 +239,6 @@ def _filled(cell: types.CellType) -> bool:
         return False
 
 
-def names_in(function: types.FunctionType) -> Iterator[str]:
-    """Yield the names that a function uses, those of the functions inside it too."""
-    yield from _names(function.__code__)
-    yield from function.__code__.co_freevars
-
-
 def _names(code: types.CodeType) -> Iterator[str]:
     yield from code.co_names
     for constant in code.co_consts:
@@ -246,4 +246,4 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-__all__ = ["LiveScope", "Scope", "agents_in", "code_of", "functions", "is_library", "names_in", "place_of"]
+__all__ = ["LiveScope", "Scope", "agents_in", "callables", "code_of", "functions", "is_library", "place_of"]
