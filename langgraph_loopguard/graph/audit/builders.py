@@ -58,6 +58,9 @@ def _read(builder: Builder, name: str, compiled: Compiled | None, around: frozen
     for node, spec in builder.nodes.items():
         if node not in (ESCALATE, ASK) and node not in joins:
             level.nodes[node] = _node(builder, node, spec, level, around | {id(builder)})
+    if compiled is not None:
+        for node in _asked(compiled, level):
+            level.nodes[node].facts |= Facts(asks_person=True)
     level.plain = [(source, target, ()) for source, target in sorted(builder.edges) if target not in joins]
     level.joins = [(tuple(starts), end, ()) for starts, end in sorted(builder.waiting_edges) if end not in joins]
     for gate in joins.values():
@@ -69,6 +72,14 @@ def _read(builder: Builder, name: str, compiled: Compiled | None, around: frozen
         for branch, spec in branches.items()
     ]
     return level
+
+
+def _asked(compiled: Compiled, level: Level) -> set[str]:
+    """Nodes before or after which the graph stops for a person."""
+    found: set[str] = set()
+    for asked in (compiled.interrupt_before_nodes, compiled.interrupt_after_nodes):
+        found |= set(level.nodes) if asked == "*" else set(asked) & set(level.nodes)
+    return found
 
 
 def _branch(source: str, name: str, spec: Any) -> Branch:

@@ -30,7 +30,7 @@ from langgraph_loopguard.graph.audit.values import (
     evaluate,
     name_of,
 )
-from langgraph_loopguard.graph.audit.wiring import Guard, Place
+from langgraph_loopguard.graph.audit.wiring import Facts, Guard, Place
 
 if TYPE_CHECKING:
     from langgraph_loopguard.graph.audit.program import Frame, Program
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 WRAPPERS = frozenset({"partial", "RunnableLambda", "RunnableCallable", "tool", "coerce_to_runnable"})
 """Makers whose first argument is the function that runs."""
 
+
+ROUTERS = {"tools_condition": ("tools", ENDS["END"])}
+"""Routers of LangGraph's own, and where they go."""
 
 OWN = "langgraph_loopguard"
 
@@ -179,6 +182,8 @@ class Calls:
                         level.joins.append((tuple(starts), target, ()))
                     else:
                         level.plain += [(source, target, ()) for source in starts]
+                if not starts or not self.names(end, frame):
+                    level.notes.append(f"line {node.lineno} adds an edge whose ends are known at run time only")
             case "add_conditional_edges":
                 self._add_branch(level, node, frame)
             case "add_sequence":
@@ -191,7 +196,12 @@ class Calls:
                 extra = self.argument(node, -1, "recursion_limit")
                 for value in evaluate(extra, frame.scope) if extra is not None else ():
                     level.recursion_limit = _number(value) or level.recursion_limit
-            case "compile" | "set_entry_point" | "set_conditional_entry_point" | "set_node_defaults":
+            case "compile":
+                for word in ("interrupt_before", "interrupt_after"):
+                    for asked in self.names(self.argument(node, -1, word), frame):
+                        if asked in level.nodes:
+                            level.nodes[asked].facts |= Facts(asks_person=True)
+            case "set_entry_point" | "set_conditional_entry_point" | "set_node_defaults":
                 pass
             case _:
                 return None
@@ -245,23 +255,26 @@ class Calls:
         if source is None or path is None:
             return
         values = evaluate(path, frame.scope)
-        ends = self._ends(path_map, frame)
+        ends, partial = self._ends(path_map, frame)
+        if ends is None and any(name_of(value) in ROUTERS for value in values):
+            ends = ROUTERS[next(name for value in values if (name := name_of(value)) in ROUTERS)]
         if gates and values and isinstance(values[0], Const) and isinstance(values[0].value, str):
             ends, fixed = (values[0].value,), True  # a gated plain edge names its one target
         code = next((found for value in values if (found := _code(value)) is not None), None)
         name = getattr(code.node, "name", "condition") if code is not None else "condition"
         for start in self.names(source, frame):
             router = Function(code)
-            level.branches.append(Branch(start, name, router, ends, gates, fixed=fixed))
+            level.branches.append(Branch(start, name, router, ends, gates, fixed=fixed, partial=partial))
 
-    def _ends(self, path_map: ast.expr | None, frame: Frame) -> tuple[str, ...] | None:
-        if path_map is None:
-            return None
+    def _ends(self, path_map: ast.expr | None, frame: Frame) -> tuple[tuple[str, ...] | None, bool]:
+        """Return where a map leads (`None` without one), and whether a part of it cannot be read."""
+        if path_map is None or (isinstance(path_map, ast.Constant) and path_map.value is None):
+            return None, False
         found: list[Value] = []
         for value in evaluate(path_map, frame.scope):
             found += value.values() if isinstance(value, Table) else elements([value])
         names = [_name(value) for value in found]
-        return tuple(name for name in names if name is not None) if None not in names else None
+        return tuple(name for name in names if name is not None), None in names
 
     def _add_sequence(self, level: Level, node: ast.Call, frame: Frame) -> None:
         steps = node.args[0].elts if node.args and isinstance(node.args[0], (ast.List, ast.Tuple)) else []

@@ -11,19 +11,22 @@ from langgraph_loopguard.graph.audit.wiring import Facts
 STEPS = frozenset({"remaining_steps", "is_last_step", "recursion_limit", "RemainingSteps", "IsLastStep"})
 MODEL_CALLS = frozenset({"invoke", "ainvoke", "with_structured_output", "predict", "generate", "create", "complete"})
 MODEL_SAYS = frozenset({"tool_calls", "tools_condition"})
-HELPERS = 3
-"""Helpers followed, one inside the other."""
+HELPERS = 20
+"""Functions read for one node."""
 
 
-def facts_of(code: Code | None, depth: int = 0) -> Facts:
+def facts_of(code: Code | None) -> Facts:
     """Return what a function's code, and the helpers that it hands the state to, say."""
-    if code is None:
-        return Facts()
-    found = _Reading(code).facts()
-    if depth < HELPERS:
-        for helper in _helpers(code):
-            found |= facts_of(helper, depth + 1)
-    return found
+    found: list[Facts] = []
+    seen: set[FunctionNode] = set()
+    waiting = [] if code is None else [code]
+    while waiting and len(seen) < HELPERS:
+        one = waiting.pop(0)
+        if one.node not in seen:
+            seen.add(one.node)
+            found.append(_Reading(one).facts())
+            waiting += _helpers(one)
+    return Facts.of(found)
 
 
 class _Reading:
@@ -67,16 +70,18 @@ class _Reading:
 
     def reads(self, node: ast.AST) -> Iterator[str]:
         """Keys whose value goes into an expression; a length of one does not count as its value."""
-        if _is_length(node):
-            return
-        key = self.key(node)
-        if key is not None:
-            yield key
-        elif isinstance(node, ast.Name):
-            yield from self.keys_of.get(node.id, ())
-        else:
-            for part in ast.iter_child_nodes(node):
-                yield from self.reads(part)
+        waiting = [node]
+        while waiting:
+            part = waiting.pop()
+            if _is_length(part):
+                continue
+            key = self.key(part)
+            if key is not None:
+                yield key
+            elif isinstance(part, ast.Name):
+                yield from self.keys_of.get(part.id, ())
+            else:
+                waiting += ast.iter_child_nodes(part)
 
     def lengths(self, node: ast.AST) -> Iterator[str]:
         """Keys whose length goes into an expression."""

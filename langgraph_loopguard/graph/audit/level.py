@@ -44,6 +44,8 @@ class Branch:
     """Names of the guards whose gate is in it."""
     fixed: bool = False
     """It stands for plain edges: there is no router."""
+    partial: bool = False
+    """Some of where its map leads cannot be read."""
 
 
 @dataclass(slots=True)
@@ -144,8 +146,9 @@ class _Wirer:
             self._add(branch.source, target, branch.gates, "conditional", branch=branch.name)
         for target in found.names:
             self._add(branch.source, target, branch.gates, "conditional", declared=False, branch=branch.name)
-        if not found.complete:
-            why = f"its router {branch.name} has no map, and where it goes is known at run time only"
+        if branch.partial or not found.complete:
+            what = "a map that cannot be read" if branch.partial else "no map"
+            why = f"its router {branch.name} has {what}, and where it goes is known at run time only"
             self._unknown(branch.source, branch.gates, why)
 
     def _commands(self, name: str, node: Node) -> None:

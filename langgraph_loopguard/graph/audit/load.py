@@ -14,10 +14,11 @@ from typing import Any
 
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel.protocol import PregelProtocol
 
 from langgraph_loopguard.graph.audit.api import audit
 from langgraph_loopguard.graph.audit.cycles import LIMIT
-from langgraph_loopguard.graph.audit.report import AuditReport
+from langgraph_loopguard.graph.audit.report import AuditedGraph, AuditReport
 from langgraph_loopguard.graph.audit.source import audit_source
 
 
@@ -45,7 +46,7 @@ def audit_target(target: str, limit: int = LIMIT) -> AuditReport:
     if not colon or not where or not name:
         msg = f"{target!r} is no folder, no file, and not of the form module:graph or file.py:graph"
         raise AuditError(msg)
-    return audit(_graph(where, name, Path.cwd(), target), name=target, limit=limit)
+    return _audited(_graph(where, name, Path.cwd(), target), target, limit)
 
 
 def _of_config(config: Path, limit: int) -> Iterator[AuditReport]:
@@ -58,11 +59,22 @@ def _of_config(config: Path, limit: int) -> Iterator[AuditReport]:
     for name, target in targets.items():
         where, _, attribute = target.rpartition(":")
         graph = _graph(where, attribute, config.parent, f"{config}: {name}: {target}")
-        yield audit(graph, name=name, limit=limit)
+        yield _audited(graph, name, limit)
 
 
 def _together(reports: Iterator[AuditReport]) -> AuditReport:
-    return AuditReport(graphs=tuple(graph for report in reports for graph in report.graphs))
+    graphs: list[AuditedGraph] = []
+    notes: list[str] = []
+    for report in reports:
+        graphs += report.graphs
+        notes += report.notes
+    return AuditReport(graphs=tuple(graphs), notes=tuple(notes))
+
+
+def _audited(graph: Any, name: str, limit: int) -> AuditReport:
+    if isinstance(graph, (StateGraph, CompiledStateGraph)):
+        return audit(graph, name=name, limit=limit)
+    return AuditReport(graphs=(), notes=(f"{name} is no StateGraph, so it has no edges to audit",))
 
 
 def _graph(where: str, name: str, base: Path, said: str) -> Any:
@@ -73,9 +85,10 @@ def _graph(where: str, name: str, base: Path, said: str) -> Any:
             msg = f"{said}: {where} has no {name!r}"
             raise AuditError(msg)
         found = getattr(found, part)
-    if callable(found) and not isinstance(found, (StateGraph, CompiledStateGraph)):
+    kinds = (StateGraph, PregelProtocol)
+    if callable(found) and not isinstance(found, kinds):
         found = _called(found, said)
-    if not isinstance(found, (StateGraph, CompiledStateGraph)):
+    if not isinstance(found, kinds):
         msg = f"{said}: {name!r} is a {type(found).__name__}, not a StateGraph or a compiled one"
         raise AuditError(msg)
     return found

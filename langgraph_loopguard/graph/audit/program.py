@@ -26,6 +26,7 @@ from langgraph_loopguard.graph.audit.values import (
     Symbol,
     Value,
     bind,
+    bounded,
     elements,
     evaluate,
     local,
@@ -84,8 +85,14 @@ class Program:
             if text is not None and any(maker in text for maker in MAKERS):
                 module = self.folder.module(file)
                 if module is not None:
-                    self.frame_of(module)
+                    self._read_module(module)
         return self.drawings
+
+    def _read_module(self, module: Module) -> None:
+        try:
+            self.frame_of(module)
+        except RecursionError:
+            self.folder.unreadable.append(f"{self.folder.name(module.file)}: nested too deep:")
 
     def frame_of(self, module: Module) -> Frame:
         """Follow a module, once: its statements, then the functions and classes that nothing has called."""
@@ -125,29 +132,33 @@ class Program:
     def follow(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
         """Follow statements in their order."""
         for statement in statements:
-            match statement:
-                case ast.Assign():
-                    self._assign(statement.targets, self.run(statement.value, frame), frame)
-                case ast.AnnAssign(value=ast.expr() as value):
-                    self._assign([statement.target], self.run(value, frame), frame)
-                case ast.Expr():
-                    self.run(statement.value, frame)
-                case ast.Return(value=ast.expr() as value):
-                    found = self.run(value, frame)
-                    frame.result = frame.result if found is None else found
-                case ast.For() | ast.AsyncFor():
-                    for turn in self._turns(statement.target, statement.iter, frame):
-                        self.follow(statement.body, turn)
-                        frame.result = frame.result or turn.result
-                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    pass
-                case _:
-                    for part in ast.iter_child_nodes(statement):
-                        if isinstance(part, ast.expr):
-                            self.run(part, frame)
-                        elif isinstance(part, ast.withitem):
-                            self.run(part.context_expr, frame)
-                    self.follow(list(_inside(statement)), frame)
+            with bounded():
+                self._statement(statement, frame)
+
+    def _statement(self, statement: ast.stmt, frame: Frame) -> None:
+        match statement:
+            case ast.Assign():
+                self._assign(statement.targets, self.run(statement.value, frame), frame)
+            case ast.AnnAssign(value=ast.expr() as value):
+                self._assign([statement.target], self.run(value, frame), frame)
+            case ast.Expr():
+                self.run(statement.value, frame)
+            case ast.Return(value=ast.expr() as value):
+                found = self.run(value, frame)
+                frame.result = frame.result if found is None else found
+            case ast.For() | ast.AsyncFor():
+                for turn in self._turns(statement.target, statement.iter, frame):
+                    self.follow(statement.body, turn)
+                    frame.result = frame.result or turn.result
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                pass
+            case _:
+                for part in ast.iter_child_nodes(statement):
+                    if isinstance(part, ast.expr):
+                        self.run(part, frame)
+                    elif isinstance(part, ast.withitem):
+                        self.run(part.context_expr, frame)
+                self.follow(list(_inside(statement)), frame)
 
     def _assign(self, targets: Sequence[ast.expr], found: object, frame: Frame) -> None:
         if found is None:

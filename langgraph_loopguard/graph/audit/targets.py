@@ -16,6 +16,7 @@ from langgraph_loopguard.graph.audit.values import (
     Made,
     Symbol,
     Value,
+    bounded,
     elements,
     evaluate,
     local,
@@ -85,7 +86,8 @@ def router_targets(code: Code | None) -> Targets:
     if code is None:
         found.complete = False
         return found
-    values = returned(code)
+    with bounded():
+        values = returned(code)
     found.add(values or hinted(code, "Literal"))
     if not found.complete and (hints := hinted(code, "Literal")):
         found.complete = True
@@ -104,10 +106,11 @@ def command_gotos(code: Code | None, *, may_command: bool) -> Gotos:
     if code is None:
         found.here.complete = not may_command
         return found
-    values = elements(returned(code))
-    made = [value for value in values if _is_command(value)]
-    if may_command and not made and UNKNOWN in values:
-        made = _all_commands(code)
+    with bounded():
+        values = elements(returned(code))
+        made = [value for value in values if _is_command(value)]
+        if may_command and not made and UNKNOWN in values:
+            made = _all_commands(code)
     for value in made:
         _take(value, found)
     if not found.here.complete and (hints := hinted(code, "Command")):

@@ -11,12 +11,30 @@ import enum
 import inspect
 import types
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 DEPTH = 12
 """Calls and names followed, one inside the other."""
+
+STEPS = 20_000
+"""Expressions looked at for one answer: code that calls itself in many ways is not followed for ever."""
+
+_left: ContextVar[list[int]] = ContextVar("_left")
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Give what is evaluated inside its share of steps."""
+    token = _left.set([STEPS])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -263,7 +281,9 @@ def bind(code: Code, args: Sequence[Sequence[Value]], keywords: Mapping[str, Seq
 
 def evaluate(node: ast.expr, scope: Scope, depth: int = 0) -> list[Value]:
     """Return what an expression may be worth."""
-    if depth > DEPTH:
+    left = _left.get(None) or [STEPS]
+    left[0] -= 1
+    if depth > DEPTH or left[0] < 0:
         return [UNKNOWN]
     deeper = depth + 1
     match node:

@@ -70,6 +70,12 @@ def test_a_langgraph_json(app: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert ["one", "two"] == [graph["name"] for graph in json.loads(capsys.readouterr().out)["graphs"]]
 
 
+def test_a_functional_graph_has_no_edges(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no error in a `langgraph.json` that names it, and the report says what it is."""
+    assert 0 == main(["audit", f"{ROOT / 'examples' / 'functional_api.py'}:pair"])
+    assert "is no StateGraph" in capsys.readouterr().out
+
+
 def test_formats_and_files(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is printed is only the report, so that it can be piped on."""
     assert 1 == main(["audit", "audited_app.py:graph", "--format", "sarif", "--sarif", "a.sarif", "--mermaid", "a.mmd"])

@@ -341,6 +341,72 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert [True] == ["known at run time only" in note for graph in report.graphs for note in graph.notes]
 
 
+def test_the_common_agent_loop(tmp_path: Path) -> None:
+    """`tools_condition` and `ToolNode`, of whose code nothing is in the folder."""
+    report = read(
+        tmp_path,
+        """
+        from langgraph.prebuilt import ToolNode, tools_condition
+        tools = [noop]
+        builder = StateGraph(MessagesState)
+        builder.add_node("model", noop)
+        builder.add_node("tools", ToolNode(tools=tools))
+        builder.set_entry_point("model")
+        builder.add_conditional_edges("model", tools_condition)
+        builder.add_edge("tools", "model")
+        graph = builder.compile()
+        """,
+    )
+    assert {"app.py:builder: model -> tools -> model": "missing"} == found(report)
+
+
+def test_a_map_and_edges_that_are_read_in_part(tmp_path: Path) -> None:
+    """What is known counts, and that there is more is said."""
+    report = read(
+        tmp_path,
+        """
+        from elsewhere import OTHER, route
+        builder = StateGraph(MessagesState)
+        builder.add_sequence([("a", noop), ("b", noop)])
+        builder.add_conditional_edges("b", route, {"again": "a", "other": OTHER})
+        builder.add_edge(OTHER, "a")
+        graph = builder.compile(interrupt_before=["a"])
+        """,
+    )
+    assert {"app.py:builder: a -> b -> a": "weak", "app.py:builder: b -> ?": "unknown"} == found(report)
+    assert [True] == ["an edge whose ends" in note for graph in report.graphs for note in graph.notes]
+
+
+def test_code_that_calls_itself_in_many_ways_ends(tmp_path: Path) -> None:
+    """It is followed a little, and then it is unknown; sums of a thousand texts are read."""
+    report = read(
+        tmp_path,
+        f"""
+        def one(state):
+            return two(state) or two(state) or two(state) or three(state) or three(state)
+        def two(state):
+            return one(state) or one(state) or three(state) or three(state) or "b"
+        def three(state):
+            return one(state) or two(state) or two(state) or one(state) or two(state)
+        def long(state):
+            return {{"text": {" + ".join(["'x'"] * 1000)} + state["text"]}}
+        builder = StateGraph(MessagesState)
+        builder.add_node("a", long)
+        builder.add_node("b", noop)
+        builder.add_conditional_edges("a", one)
+        builder.add_edge("b", "a")
+        """,
+    )
+    assert {"app.py:builder: a -> b -> a": "missing", "app.py:builder: a -> ?": "unknown"} == found(report)
+
+
+def test_a_file_that_is_nested_too_deep_is_named(tmp_path: Path) -> None:
+    """One file that cannot be followed does not cost the others."""
+    chain = "GRAPH = StateGraph(MessagesState)" + ".add_node('a', noop)" * 900
+    report = read(tmp_path, PAIR, {"deep.py": chain})
+    assert {"app.py:builder: a -> b -> a": "missing"} == found(report)
+
+
 NAMES = ("a", "b", "c")
 FORMS = ("plain", "map", "list", "no_map", "literal", "send", "command", "declared")
 

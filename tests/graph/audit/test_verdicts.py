@@ -145,6 +145,13 @@ def test_a_person_asked_each_time_is_weak() -> None:
     assert ("weak", "only a person who is asked each time round") == one(ring("a", "b", b=ask))
 
 
+def test_a_breakpoint_is_weak() -> None:
+    """The graph stops before a node of the cycle, each time."""
+    for asked in (["a"], "*"):
+        assert "weak" == one(ring("a", "b").compile(interrupt_before=asked))[0]
+    assert "missing" == one(ring("a", "b").compile(interrupt_before=["elsewhere"][:0]))[0]
+
+
 @tool
 def look(path: str) -> str:
     """Look."""
