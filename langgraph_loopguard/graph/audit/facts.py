@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from langgraph_loopguard.graph.audit.values import Code, Const, FunctionNode, Made, bind, evaluate, local, name_of
+from langgraph_loopguard.graph.audit.evaluate import bind, evaluate, local
+from langgraph_loopguard.graph.audit.values import Code, Const, FunctionNode, Made, name_of
 from langgraph_loopguard.graph.audit.wiring import Facts
 
 STEPS = frozenset({"remaining_steps", "is_last_step", "recursion_limit", "RemainingSteps", "IsLastStep"})

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from langgraph_loopguard.graph.audit.values import UNKNOWN, Class, Code, Const, Symbol, Value, evaluate, own_statements
+from langgraph_loopguard.graph.audit.evaluate import evaluate
+from langgraph_loopguard.graph.audit.values import UNKNOWN, Class, Code, Const, Symbol, Value, own_statements
 
 logger = logging.getLogger("langgraph_loopguard")
 

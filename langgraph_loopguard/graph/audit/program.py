@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from langgraph_loopguard.graph.audit.actions import Actions
+from langgraph_loopguard.graph.audit.budget import bounded
 from langgraph_loopguard.graph.audit.calls import Calls
 from langgraph_loopguard.graph.audit.drawing import Drawing, Self
+from langgraph_loopguard.graph.audit.evaluate import Bound, bind, evaluate, local
 from langgraph_loopguard.graph.audit.folder import Folder, Module
+from langgraph_loopguard.graph.audit.frames import Frame, module_of
+from langgraph_loopguard.graph.audit.makers import Makers
 from langgraph_loopguard.graph.audit.values import (
     UNKNOWN,
-    Bound,
     Class,
     Code,
     Const,
     FunctionNode,
     Instance,
     Items,
-    Scope,
     Symbol,
     Value,
-    bind,
-    bounded,
     elements,
-    evaluate,
-    local,
 )
 
 MAKERS = frozenset(
@@ -44,27 +42,6 @@ ROUNDS = 64
 """Rounds of a loop gone through."""
 
 
-@dataclass(slots=True)
-class Frame:
-    """Where a statement stands: its names that hold graphs, and the scope for all others."""
-
-    module: Module
-    scope: Scope
-    graphs: dict[str, object] = field(default_factory=dict)
-    around: Frame | None = None
-    result: object = None
-    depth: int = 0
-
-    def find(self, name: str) -> object:
-        """Return the graph of a name; `None` when it holds none."""
-        frame: Frame | None = self
-        while frame is not None:
-            if name in frame.graphs:
-                return frame.graphs[name]
-            frame = frame.around
-        return None
-
-
 class Program:
     """The graphs of a folder."""
 
@@ -72,6 +49,8 @@ class Program:
         self.folder = folder
         self.drawings: list[Drawing] = []
         self.calls = Calls(self)
+        self.makers = Makers(self)
+        self.actions = Actions(self)
         self._frames: dict[Module, Frame] = {}
         self._followed: set[ast.AST] = set()
         self._making: dict[ast.AST, bool] = {}
@@ -301,13 +280,6 @@ class Program:
             if method in first or self._left_over(method):
                 self.enter(Code(method, found.scope), {**graphs, _first(method): made}, frame)
         return made
-
-
-def module_of(scope: object) -> Module | None:
-    """Return the module that a scope is in."""
-    while scope is not None and not isinstance(scope, Module):
-        scope = getattr(scope, "outer", None)
-    return scope
 
 
 def _first(method: FunctionNode) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from langgraph.types import Command, Send
 
+from langgraph_loopguard.graph.audit.budget import bounded
+from langgraph_loopguard.graph.audit.evaluate import evaluate, local, returned
 from langgraph_loopguard.graph.audit.values import (
     UNKNOWN,
     Code,
@@ -16,12 +18,8 @@ from langgraph_loopguard.graph.audit.values import (
     Made,
     Symbol,
     Value,
-    bounded,
     elements,
-    evaluate,
-    local,
     own_statements,
-    returned,
 )
 
 PARENT = Command.PARENT
