@@ -98,10 +98,15 @@ class Guard:
     nodes: tuple[str, ...]
     observes: bool = False
     escalate_to: str | None = None
+    inside: frozenset[str] = field(init=False)
+    """The nodes, for quick answers: a loop may have thousands."""
+
+    def __post_init__(self) -> None:
+        self.inside = frozenset(self.nodes)
 
     def covers(self, source: str, target: str) -> bool:
         """Whether an edge lies inside the loop (a node's way to itself does not)."""
-        return source != target and source in self.nodes and target in self.nodes
+        return source != target and source in self.inside and target in self.inside
 
 
 @dataclass(slots=True)
