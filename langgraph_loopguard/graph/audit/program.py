@@ -206,6 +206,9 @@ class Program:
                 parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
                 each = [self.run(part, frame) for part in parts]
                 return next((one for one in each if one is not None), None)
+            case ast.Compare():
+                self.run(node.left, frame)
+                return None
             case ast.Call():
                 return self.calls.run(node, frame)
             case _:

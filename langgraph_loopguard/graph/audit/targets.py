@@ -107,7 +107,7 @@ def command_gotos(code: Code | None, *, may_command: bool) -> Gotos:
     with bounded():
         values = elements(returned(code))
         made = [value for value in values if _is_command(value)]
-        if may_command and not made and UNKNOWN in values:
+        if may_command and not made and any(map(_is_opaque, values)):
             made = _all_commands(code)
     for value in made:
         _take(value, found)
@@ -154,6 +154,14 @@ def _is_command(value: Value) -> bool:
     if isinstance(value, Const):
         return isinstance(value.value, Command)
     return isinstance(value, Made) and value.name == "Command"
+
+
+def _is_opaque(value: Value) -> bool:
+    """Whether a value may be a `Command` for all that is known: what a function gives, not a class."""
+    if not isinstance(value, Made):
+        return value is UNKNOWN
+    made_by = value.callee[0] if value.callee else UNKNOWN
+    return not (isinstance(made_by, Const) and isinstance(made_by.value, type)) and not value.name[:1].isupper()
 
 
 def _graph(value: Value) -> str | None:

@@ -182,6 +182,69 @@ WAYS = {
         GRAPH.add_edge("a", "b")
         GRAPH.add_conditional_edges("b", route)
         """,
+    "nodes without a name": """
+        def a(state):
+            return {}
+
+        class b:
+            def __call__(self, state):
+                return {}
+
+        GRAPH = StateGraph(MessagesState)
+        GRAPH.add_node(a)
+        GRAPH.add_node("b", b())
+        GRAPH.add_edge("a", "b")
+        GRAPH.add_edge("b", "a")
+        GRAPH.set_finish_point("b")
+        """,
+    "annotated names": """
+        FIRST: str = "a"
+        GRAPH: StateGraph = StateGraph(MessagesState)
+        GRAPH.add_node(FIRST, noop)
+        GRAPH.add_node("b", noop)
+        with open("x") as file:
+            GRAPH.add_edge(FIRST, "b")
+        if (other := GRAPH) is not None:
+            other.add_edge("b", FIRST)
+        """,
+    "a pair of graphs": """
+        def both():
+            return StateGraph(MessagesState), 3
+
+        GRAPH, number = StateGraph(MessagesState), 3
+        GRAPH.add_node("a", noop)
+        GRAPH.add_node("b", noop)
+        GRAPH.add_edge("a", "b")
+        (GRAPH if number else None).compile().builder.add_edge("b", "a")
+        """,
+    "attributes of objects": """
+        class Names:
+            first: str = "a"
+
+            def __init__(self):
+                self.second = "b"
+
+            @staticmethod
+            def route(state):
+                return "a"
+
+        NAMES = Names()
+        GRAPH = StateGraph(MessagesState)
+        GRAPH.add_node(NAMES.first, noop)
+        GRAPH.add_node(NAMES.second, noop)
+        GRAPH.add_edge(NAMES.first, NAMES.second)
+        GRAPH.add_conditional_edges(NAMES.second, Names.route)
+        """,
+    "a handler of errors": """
+        def failed(state):
+            return Command(goto="b")
+
+        GRAPH = StateGraph(MessagesState)
+        GRAPH.add_node("a", noop, error_handler=failed)
+        GRAPH.add_node("b", noop)
+        GRAPH.add_edge("a", "b")
+        GRAPH.add_conditional_edges("b", lambda state, *, to="a": to)
+        """,
     "a hint": """
         def route(state) -> Literal["a", "__end__"]:
             return state["verdict"]
@@ -222,7 +285,9 @@ WAYS = {
 def test_ways_to_build_a_graph(way: str, tmp_path: Path) -> None:
     """However the source gets to its graph, the one cycle is found, once."""
     report = read(tmp_path, WAYS[way])
-    assert [("missing", ("a", "b"))] == [(cycle.verdict, cycle.nodes) for cycle in report.cycles]
+    cycles = [(cycle.verdict, cycle.nodes) for cycle in report.cycles]
+    assert [("missing", ("a", "b"))] == [cycle for cycle in cycles if len(cycle[1]) == 2]
+    assert all("__error_handler__a" in nodes for _, nodes in cycles if len(nodes) != 2)
 
 
 def test_names_from_other_files(tmp_path: Path) -> None:
@@ -245,15 +310,17 @@ def test_names_from_other_files(tmp_path: Path) -> None:
             "package/__init__.py": "",
             "package/nodes.py": """
                 SECOND = "b"
+                FIRST: str = "a"
                 def hand(state):
                     return Command(goto=SECOND)
                 def back(state):
                     return {}
             """,
             "package/routes.py": """
-                from .nodes import SECOND
+                from .nodes import FIRST
+                from . import nodes
                 def route(state):
-                    return "a" if state["messages"] else END
+                    return FIRST if state["messages"] == nodes.SECOND else END
             """,
             "package/agents.py": """
                 from langchain.agents import create_agent
@@ -339,6 +406,55 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     )
     assert {"app.py:builder: a -> ?": "unknown", "app.py:builder: b -> ?": "unknown"} == found(report)
     assert [True] == ["known at run time only" in note for graph in report.graphs for note in graph.notes]
+
+
+def test_a_recursion_limit(tmp_path: Path) -> None:
+    """Set on the compiled graph, by a dict or by name; a limit that is none counts for none."""
+    limits = {'{"recursion_limit": 25}': "weak", "recursion_limit=25": "weak", '{"recursion_limit": 10000}': "missing"}
+    for limit, verdict in limits.items():
+        text = PAIR + f"graph = builder.compile().with_config({limit})\n"
+        assert {verdict} == set(found(read(tmp_path, text)).values())
+
+
+def test_agents_of_another_module(tmp_path: Path) -> None:
+    """By attribute of the module, in a list, and from an object that keeps one."""
+    report = read(
+        tmp_path,
+        """
+        import agents
+        from agents import inner as imported
+
+        class Team:
+            def __init__(self):
+                self.agent = imported
+                self.team = StateGraph(MessagesState)
+                self.team.add_node("a", self.ask)
+
+            def ask(self, state):
+                return self.agent.invoke(state)
+
+        builder = StateGraph(MessagesState)
+        builder.add_node("a", agents.inner)
+        """,
+        {
+            "agents.py": """
+                from langchain.agents import create_agent
+                inner = create_agent("model", tools=[noop], name="inner")
+            """
+        },
+    )
+    cycles = {f"app.py:{name}/a: model -> tools -> model": "missing" for name in ("builder", "team")}
+    assert cycles == found(report)
+
+
+def test_long_chains_of_imports(tmp_path: Path) -> None:
+    """A hundred modules that import each other's graphs are each read once."""
+    files = {
+        f"m{n}.py": f"from m{n + 1} import builder as other\n" + PAIR + f'builder.add_node("o{n}", other)\n'
+        for n in range(100)
+    }
+    report = read(tmp_path, "", files)
+    assert 100 <= len(report.open)
 
 
 def test_the_common_agent_loop(tmp_path: Path) -> None:

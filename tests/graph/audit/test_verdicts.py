@@ -252,6 +252,18 @@ def test_a_cap_on_an_inner_cycle_does_not_cover_the_outer() -> None:
     assert "missing" == one(outer)[0]
 
 
+def test_a_join_that_waits_for_a_guarded_loop() -> None:
+    """The cycle through the join crosses no guarded edge, and goes round only as often as the guard lets the other."""
+    builder = ring("a", "b")
+    builder.add_node("c", noop)
+    builder.add_edge(["b", "c"], "c")
+    builder.add_edge(START, "c")
+    guard_loop(builder, "a", "b")
+    (held,) = [cycle for cycle in audit(builder).cycles if cycle.nodes == ("c",)]
+    assert ("guarded", ("a-b",)) == (held.verdict, held.guards)
+    assert held.reason.startswith("a join on it waits")
+
+
 def test_two_guards_on_one_graph() -> None:
     """Each cuts its own cycle, and both are named."""
     builder = ring("a", "b")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import enum
 import functools
+import sys
 from typing import Any, Literal
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import tool
+from langchain_core.tools import BaseTool, tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, Send
@@ -198,6 +200,100 @@ def hand_list(state: State) -> Any:
 
 def hand_hinted(state: State) -> Command[Literal["b", "__end__"]]:
     return Command(goto=state["next"])  # type: ignore[arg-type]
+
+
+TO_B = Command(goto="b")
+TO_EVERYONE = [Send("b", {})]
+
+
+class Step(str, enum.Enum):
+    B = "b"
+
+
+class Holder:
+    target = "b"
+
+    @property
+    def hidden(self) -> str:
+        raise AssertionError("a property was run")
+
+
+HOLDER = Holder()
+
+
+def hand_constant(state: State) -> Any:
+    return TO_B
+
+
+def hand_enum(state: State) -> Any:
+    return Command(goto=Step.B)
+
+
+def hand_value(state: State) -> Any:
+    return Command(goto=[Step.B.value, *TO_EVERYONE])
+
+
+def hand_module(state: State) -> Any:
+    return Command(goto=HOLDER.target, graph=None)
+
+
+def hand_either(state: State) -> Any:
+    result = {**state}
+    if state["messages"]:
+        result = Command(goto=TARGET)
+    for to in ("b",):
+        result = result or Command(goto=to)
+    return result
+
+
+def hand_built(state: State) -> Any:
+    out = []
+    out.append(Command(goto="b"))
+    return sorted(out)
+
+
+@pytest.mark.parametrize(
+    "node", [hand_constant, hand_enum, hand_value, hand_module, hand_either, hand_built], ids=lambda f: f.__name__
+)
+def test_more_ways_to_command(node: Any) -> None:
+    """Made beforehand, named by an enum or an attribute, under a name, gathered in a list."""
+    assert {"g: a -> b -> a": "missing"} == found(pair(a=node))
+
+
+def test_no_property_is_run() -> None:
+    """Reading is only reading: what a property would say is unknown."""
+    assert {"g: a -> ?": "unknown"} == found(pair(lambda state: HOLDER.hidden))
+
+
+def test_lambdas_on_one_line_are_told_apart() -> None:
+    """By their columns, which Python keeps from 3.11 on; before, they are unknown."""
+    first, second = (lambda state: "b"), (lambda state: END)
+    if sys.version_info >= (3, 11):
+        assert {"g: a -> b -> a": "missing"} == found(pair(first))
+        assert {} == found(pair(second))
+
+
+def test_a_router_that_is_a_sequence() -> None:
+    """Runnables in a row: what the last one makes of it is not followed, and nothing else is claimed."""
+    assert {"g: a -> ?": "unknown"} == found(pair(RunnableLambda(noop) | RunnableLambda(lambda x: x["next"])))
+
+
+class Hand(BaseTool):
+    name: str = "hand"
+    description: str = "Hand over."
+
+    def _run(self, to: str) -> Any:
+        return Command(goto="b", graph=Command.PARENT)
+
+
+def test_tools_that_are_classes() -> None:
+    """A tool's `_run` is read like a function."""
+    builder = StateGraph(State)
+    builder.add_node("x", agent(Hand(), name="x"))
+    builder.add_node("b", noop)
+    builder.add_edge(START, "x")
+    builder.add_edge("b", "x")
+    assert {"g: x -> b -> x": "missing"} == found(builder)
 
 
 @pytest.mark.parametrize("node", [hand, hand_by_helper, hand_sends, hand_list, hand_hinted], ids=lambda f: f.__name__)
