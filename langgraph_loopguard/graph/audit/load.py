@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.util
+import inspect
 import json
 import sys
 from collections.abc import Iterator
@@ -96,19 +98,26 @@ def _graph(where: str, name: str, base: Path, said: str) -> Any:
 
 def _called(factory: Any, said: str) -> Any:
     """Return what a function makes: LangGraph Server takes functions without arguments, or of a config."""
-    import inspect
-
     try:
-        needed = [
-            parameter
-            for parameter in inspect.signature(factory).parameters.values()
-            if parameter.default is parameter.empty
-            and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-        ]
-        return factory(*({"configurable": {}} for _ in needed))
+        parameters = inspect.signature(factory).parameters.values()
+        needed = [one for one in parameters if one.default is one.empty and one.kind in (0, 1)]
+        return asyncio.run(_opened(factory(*({"configurable": {}} for _ in needed))))
     except Exception as error:
         msg = f"{said}: calling it failed: {error!r}"
         raise AuditError(msg) from error
+
+
+async def _opened(found: Any) -> Any:
+    """Wait for a graph that is made by a coroutine, or lent by a context manager."""
+    if inspect.isawaitable(found):
+        found = await found
+    if hasattr(found, "__aenter__"):
+        async with found as graph:
+            return graph
+    if hasattr(found, "__enter__"):
+        with found as graph:
+            return graph
+    return found
 
 
 def _module(where: str, base: Path, said: str) -> ModuleType:

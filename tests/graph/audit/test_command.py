@@ -15,6 +15,7 @@ from langgraph_loopguard.cli import main
 ROOT = Path(__file__).parents[3]
 
 OPEN = """
+import contextlib
 from langgraph.graph import START, MessagesState, StateGraph
 print("noise")
 def make(config):
@@ -25,6 +26,14 @@ def make(config):
     builder.add_edge("a", "b")
     builder.add_edge("b", "a")
     return builder
+async def make_later():
+    return make({})
+@contextlib.asynccontextmanager
+async def lend():
+    yield make({})
+@contextlib.contextmanager
+def lend_now(config):
+    yield make(config)
 builder = make({})
 graph = builder.compile()
 number = 3
@@ -49,6 +58,9 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "audited_app:graph",
         "audited_app.py:builder",
         "audited_app.py:make",
+        "audited_app.py:make_later",
+        "audited_app.py:lend",
+        "audited_app.py:lend_now",
         "audited_app:Team.graph",
         ".",
         "audited_app.py",
