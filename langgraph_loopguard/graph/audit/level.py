@@ -193,11 +193,12 @@ class _Wirer:
                 self.wiring.edges.append(Edge(source=name, target=node.handler, form="command"))
 
     def _escalations(self) -> None:
-        """A trip goes to the user's own node, when there is one: a way back from there into the loop is no end."""
+        """A trip goes to the node of the user, if there is one: once until a decision, so that way is guarded too."""
         for guard in self.level.guards:
             if guard.escalate_to is not None and not guard.observes:
                 for node in guard.nodes:
-                    self.wiring.edges.append(Edge(source=node, target=guard.escalate_to, form="escalation"))
+                    edge = Edge(source=node, target=guard.escalate_to, form="escalation", guards=(guard.name,))
+                    self.wiring.edges.append(edge)
 
     def _add(
         self,

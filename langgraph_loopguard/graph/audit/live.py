@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import functools
 import inspect
 import linecache
@@ -225,7 +226,9 @@ def _referred(action: Any, depth: int) -> Iterator[Any]:
             continue
         names = set(_names(function.__code__))
         yield from (cell.cell_contents for cell in function.__closure__ or () if _filled(cell))
-        yield from (function.__globals__[name] for name in sorted(names) if name in function.__globals__)
+        if any(name in function.__globals__ for name in names):
+            used = set(_globals(function.__code__))
+            yield from (function.__globals__[name] for name in sorted(used) if name in function.__globals__)
         for value in bound.values():
             yield value
             own = getattr(value, "__dict__", None) or {}
@@ -237,6 +240,14 @@ def _filled(cell: types.CellType) -> bool:
         return cell.cell_contents is not cell
     except ValueError:  # not assigned yet
         return False
+
+
+def _globals(code: types.CodeType) -> Iterator[str]:
+    """Yield the names that code reads as globals; those of attributes stand beside them in `co_names`."""
+    yield from (step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _globals(constant)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

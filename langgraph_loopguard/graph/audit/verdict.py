@@ -118,7 +118,7 @@ class _Judgement:
     def _way_round(self, cycle: Sequence[str]) -> str:
         for guard in self.guards:
             shared = [node for node in cycle if node in guard.nodes]
-            if len(shared) > 1 or (shared and guard.escalate_to in cycle):
+            if len(shared) > 1:
                 return f"it passes {', '.join(shared)} of the guard {guard.name} and goes round its edges"
         return ""
 

@@ -226,14 +226,21 @@ def test_a_way_round_a_guard() -> None:
     assert "bypassed" == one(builder)[0]
 
 
-def test_an_escalation_that_leads_back_is_no_end() -> None:
-    """The node for trips sends the work round again."""
-    builder = ring("a", "b")
+def test_an_escalation_that_leads_back_is_guarded() -> None:
+    """The node for trips sends the work round again, and finds the edge shut: a trip is escalated once."""
+    visits: list[str] = []
+    builder = ring(*"ab", **{name: lambda state, name=name: visits.append(name) for name in "ab"})
     builder.add_node("human", noop)
     builder.add_edge("human", "a")
-    guard_loop(builder, "a", "b", escalate_to="human")
-    cycles = {cycle.nodes: cycle.verdict for cycle in audit(builder).open}
-    assert {("a", "human"): "bypassed"} == cycles
+    guard_loop(builder, "a", "b", max_cycles=2, escalate_to="human")
+    assert {("a", "b"): "guarded", ("a", "human"): "guarded", ("a", "b", "human"): "guarded"} == {
+        cycle.nodes: cycle.verdict for cycle in audit(builder).cycles
+    }
+    builder.compile().invoke({"messages": []})
+    assert list("ababaa") == visits
+    # A way of its own to that node is not the guard's.
+    builder.add_edge("a", "human")
+    assert [("a", "human")] == [cycle.nodes for cycle in audit(builder).open]
 
 
 def test_a_cap_on_an_inner_cycle_does_not_cover_the_outer() -> None:

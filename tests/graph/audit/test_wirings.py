@@ -441,6 +441,25 @@ def test_subgraphs_at_any_depth() -> None:
         assert {"g/in/in/in: a -> b -> a": "guarded" if guarded else "missing"} == found(graph)
 
 
+ELSEWHERE = agent(look)
+
+
+def test_a_name_that_is_only_an_attribute_is_no_agent() -> None:
+    """A node that reads `thing.ELSEWHERE` does not call the global of that name."""
+
+    def node(state: State) -> Any:
+        return {"next": state.ELSEWHERE}  # type: ignore[attr-defined]
+
+    def caller(state: State) -> Any:
+        return ELSEWHERE.invoke(state)
+
+    for action, cycles in ((node, {}), (caller, {"g/a: model -> tools -> model": "missing"})):
+        builder = StateGraph(State)
+        builder.add_node("a", action)
+        builder.add_edge(START, "a")
+        assert cycles == found(builder)
+
+
 def test_a_graph_that_calls_itself_is_read_once() -> None:
     """A node may call the graph that it is in."""
     holder: dict[str, Any] = {}
