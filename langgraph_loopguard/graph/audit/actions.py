@@ -66,12 +66,14 @@ class Actions:
         if module is not None and module is not frame.module and self.program.makes(module.tree):
             around = self.program.frame_of(module)
         found: dict[int, Level] = {}
+        named: dict[str, ast.Name] = {}
+        held: dict[str, object] = {}
         for part in ast.walk(code.node):
-            graph: object = None
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                graph = self.program.run(part, around)
+                named.setdefault(part.id, part)
             elif isinstance(part, ast.Attribute) and owner is not None and isinstance(part.value, ast.Name):
-                graph = owner.attributes.get(part.attr)
+                held[part.attr] = owner.attributes.get(part.attr)
+        for graph in (*(self.program.run(part, around) for part in named.values()), *held.values()):
             for one in graph if isinstance(graph, list) else [graph]:
                 if isinstance(one, Drawing):
                     one.part = True

@@ -7,7 +7,11 @@ import enum
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
+
+KEPT = 1024
+"""Functions whose parts are kept at hand: one is looked at several times in a row."""
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -162,7 +166,8 @@ def is_list(value: Value) -> bool:
     return isinstance(value, Items) or (isinstance(value, Const) and isinstance(value.value, (list, tuple)))
 
 
-def own_statements(function: ast.AST) -> list[ast.AST]:
+@lru_cache(maxsize=KEPT)
+def own_statements(function: ast.AST) -> Sequence[ast.AST]:
     """Return all nodes of a function's body, without those of functions and classes inside it."""
     found: list[ast.AST] = []
     waiting = deque(ast.iter_child_nodes(function))
@@ -181,7 +186,8 @@ def parameters(function: FunctionNode) -> list[ast.arg]:
     return [*args.posonlyargs, *args.args, *args.kwonlyargs, *extra]
 
 
-def assignments(function: FunctionNode) -> dict[str, list[ast.AST]]:
+@lru_cache(maxsize=KEPT)
+def assignments(function: FunctionNode) -> Mapping[str, list[ast.AST]]:
     """Return what gives each name inside a function its value."""
     found: dict[str, list[ast.AST]] = {}
     for node in own_statements(function):
