@@ -38,7 +38,8 @@ def _is(cycle: Cycle, entry: str | Collection[str]) -> bool:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in ARROW.split(text.strip()) if name not in ("", "?"))
+    names = [name for name in ARROW.split(text.strip()) if name]
+    return tuple(names[:-1] if len(names) > 1 and names[-1] == "?" else names)
 
 
 def _same(nodes: tuple[str, ...], named: tuple[str, ...]) -> bool:

@@ -64,7 +64,7 @@ class Calls:
                     else:
                         level.plain += [(source, target, ()) for source in starts]
                 if not starts or not names(end, frame):
-                    level.notes.append(f"line {node.lineno} adds an edge whose ends are known at run time only")
+                    level.unread.append(f"line {node.lineno} adds an edge whose ends are known at run time only")
             case "add_conditional_edges":
                 self._add_branch(level, node, frame)
             case "add_sequence":
@@ -98,7 +98,7 @@ class Calls:
         drawn = self.program.run(action, frame)
         called = called or (self.program.actions.own_name(first, drawn, frame) if action is first else [])
         if not called:
-            level.notes.append(f"line {node.lineno} adds a node whose name is known at run time only")
+            level.unread.append(f"line {node.lineno} adds a node whose name is known at run time only")
         for name in called:
             made = self.program.actions.node(action, drawn, frame)
             made.place = made.place or place(node, frame)
@@ -154,7 +154,7 @@ class Calls:
             drawn = self.program.run(action, frame)
             name = text(pair[0], frame) if pair else next(iter(self.program.actions.own_name(step, drawn, frame)), None)
             if name is None:
-                level.notes.append(f"line {node.lineno} adds a node whose name is known at run time only")
+                level.unread.append(f"line {node.lineno} adds a node whose name is known at run time only")
                 continue
             level.nodes[name] = self.program.actions.node(action, drawn, frame)
             if before is not None:

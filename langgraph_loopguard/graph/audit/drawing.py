@@ -49,6 +49,7 @@ class Drawing:
             branches=[replace(branch) for branch in self.level.branches],
             guards=list(self.level.guards),
             notes=list(self.level.notes),
+            unread=list(self.level.unread),
         )
         return Drawing(level, self.file, self.name, self.agent)
 

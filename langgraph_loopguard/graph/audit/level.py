@@ -13,6 +13,9 @@ from langgraph_loopguard.graph.audit.wiring import Edge, Facts, Form, Guard, Pla
 
 END = ENDS["END"]
 
+UNREAD = "?"
+"""Stands for the nodes whose names cannot be read."""
+
 
 @dataclass(slots=True)
 class Function:
@@ -84,6 +87,8 @@ class Level:
     guards: list[Guard] = field(default_factory=list)
     recursion_limit: int | None = None
     notes: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    """Nodes and edges that source adds under names that cannot be read."""
 
 
 def wire(level: Level) -> Wiring:
@@ -120,6 +125,9 @@ class _Wirer:
             self._commands(name, node)
         self._errors()
         self._escalations()
+        if level.unread:
+            wiring.nodes[UNREAD] = Facts()
+            wiring.unknown[UNREAD] = ", ".join(dict.fromkeys(level.unread))
         wiring.edges = list(dict.fromkeys(edge for edge in wiring.edges if edge.target in level.nodes))
         return wiring
 

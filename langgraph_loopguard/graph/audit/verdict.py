@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from langgraph_loopguard.graph.audit.cycles import LIMIT, Found, find_cycles
+from langgraph_loopguard.graph.audit.level import UNREAD
 from langgraph_loopguard.graph.audit.report import AuditedGraph, Cycle, Verdict
 from langgraph_loopguard.graph.audit.wiring import Edge, Facts, Wiring
 
@@ -83,7 +84,8 @@ class _Judgement:
 
     def unknown(self, source: str, why: str) -> Cycle:
         """A node that may go anywhere."""
-        reason = f"{why}: every node that leads to {source} may be in a cycle; name the targets"
+        what = "there may be a cycle" if source == UNREAD else f"every node that leads to {source} may be in a cycle"
+        reason = f"{why}: {what}; name the targets"
         return self._cycle([source], "unknown", reason)
 
     def open(self, cycle: Sequence[str]) -> Cycle:
