@@ -14,6 +14,7 @@ from langgraph_loopguard.core.conditions import (
     TokenBudget,
     UnchangedArtifact,
 )
+from langgraph_loopguard.core.cost import CostBudget
 from langgraph_loopguard.core.errors import (
     EscalationError,
     FingerprintError,
@@ -23,6 +24,9 @@ from langgraph_loopguard.core.errors import (
 from langgraph_loopguard.core.explain import Explanation, explain
 from langgraph_loopguard.core.fingerprint import Fingerprinter
 from langgraph_loopguard.core.ledger import Ledger
+from langgraph_loopguard.core.progress import NoProgress
+from langgraph_loopguard.core.restated import RestatedPayload
+from langgraph_loopguard.core.schema import InvalidPayload
 from langgraph_loopguard.core.verdict import Reason, Verdict
 from langgraph_loopguard.graph.api import guard_compiled, guard_loop
 from langgraph_loopguard.graph.channels import GuardedState
@@ -59,6 +63,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AuditReport",
     "Condition",
+    "CostBudget",
     "Decision",
     "Escalation",
     "EscalationError",
@@ -66,13 +71,16 @@ __all__ = [
     "Fingerprinter",
     "FingerprintError",
     "GuardedState",
+    "InvalidPayload",
     "Ledger",
     "LoopGuard",
     "LoopGuardError",
     "MaxCycles",
+    "NoProgress",
     "Oscillation",
     "Reason",
     "RepeatedPayload",
+    "RestatedPayload",
     "RevisitedArtifact",
     "StaleDecisionError",
     "StepReserve",

@@ -13,7 +13,8 @@ from typing import Any, Union
 
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger, alike, repeats
-from langgraph_loopguard.core.verdict import PROCEED, Reason, Verdict, trip
+from langgraph_loopguard.core.reader import Reader, Selector
+from langgraph_loopguard.core.verdict import PROCEED, Kind, Reason, Verdict, trip, warn
 
 ConditionLike = Union["Condition", Callable[[Ledger], Any]]
 """A condition, or a function of the ledger that stands for one."""
@@ -51,6 +52,21 @@ class Condition:
     def steps(self) -> int:
         """Below how many supersteps left the condition must know their number."""
         return 0
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """What must look into each payload and keep a note of it in the ledger, for `check` to judge by."""
+        return ()
+
+    @property
+    def measures(self) -> Mapping[str, Selector]:
+        """Measures of the condition's own, by name: what is still open, besides what the guard measures."""
+        return {}
+
+    @property
+    def needs_cost(self) -> bool:
+        """Whether the condition looks at US dollars."""
+        return False
 
     def __or__(self, other: ConditionLike) -> Condition:
         return AnyOf(_parts(AnyOf, self) + _parts(AnyOf, as_condition(other)))
@@ -109,17 +125,71 @@ def at_least(name: str, value: Any, least: int) -> None:
         raise ValueError(msg)
 
 
-def _positive(name: str, value: Any) -> None:
+def warns_before(name: str, warn_at: Any, threshold: Any, least: Any = 1) -> None:
+    """Refuse a warning that is no number from `least` on, or that would not come before the trip.
+
+    Raises:
+        ValueError: With the parameter's name and the value.
+    """
+    if warn_at is None:
+        return
+    number = isinstance(warn_at, (int, float)) and not isinstance(warn_at, bool)
+    if not number or not least <= warn_at < threshold:
+        msg = f"{name} must be a number from {least} to below {threshold}, where it trips, got {warn_at!r}"
+        raise ValueError(msg)
+
+
+def positive(name: str, value: Any) -> None:
+    """Refuse a setting that is no finite number above 0.
+
+    Raises:
+        ValueError: With the parameter's name and the value.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
         msg = f"{name} must be a positive number, got {value!r}"
         raise ValueError(msg)
 
 
 @dataclass(frozen=True, repr=False)
-class AnyOf(Condition):
-    """Trips when one of its conditions does; the first one's reason counts."""
+class _Joined(Condition):
+    """Several conditions as one: it needs what they need."""
 
     conditions: tuple[Condition, ...]
+
+    @property
+    def memory(self) -> int:
+        """See `Condition.memory`."""
+        return max(condition.memory for condition in self.conditions)
+
+    @property
+    def needs_artifact(self) -> bool:
+        """See `Condition.needs_artifact`."""
+        return any(condition.needs_artifact for condition in self.conditions)
+
+    @property
+    def steps(self) -> int:
+        """See `Condition.steps`."""
+        return max(condition.steps for condition in self.conditions)
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """See `Condition.readers`; one of a name is enough."""
+        return tuple({reader.name: reader for part in self.conditions for reader in part.readers}.values())
+
+    @property
+    def measures(self) -> Mapping[str, Selector]:
+        """See `Condition.measures`."""
+        return {name: selector for part in self.conditions for name, selector in part.measures.items()}
+
+    @property
+    def needs_cost(self) -> bool:
+        """See `Condition.needs_cost`."""
+        return any(condition.needs_cost for condition in self.conditions)
+
+
+@dataclass(frozen=True, repr=False)
+class AnyOf(_Joined):
+    """Trips when one of its conditions does; the first one's reason counts."""
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
@@ -134,40 +204,25 @@ class AnyOf(Condition):
                 warned = verdict
         return warned
 
-    @property
-    def memory(self) -> int:
-        """See `Condition.memory`."""
-        return max(condition.memory for condition in self.conditions)
-
-    @property
-    def needs_artifact(self) -> bool:
-        """See `Condition.needs_artifact`."""
-        return any(condition.needs_artifact for condition in self.conditions)
-
-    @property
-    def steps(self) -> int:
-        """See `Condition.steps`."""
-        return max(condition.steps for condition in self.conditions)
-
     def __repr__(self) -> str:
         return " | ".join(f"({part!r})" if isinstance(part, AllOf) else repr(part) for part in self.conditions)
 
 
 @dataclass(frozen=True, repr=False)
-class AllOf(Condition):
-    """Trips when all of its conditions do."""
-
-    conditions: tuple[Condition, ...]
+class AllOf(_Joined):
+    """Trips when all of its conditions do, and warns when each of them trips or warns."""
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
         reasons = []
+        tripped = True
         for condition in self.conditions:
             verdict = condition.check(ledger)
-            if not verdict.tripped or verdict.reason is None:
+            if not (verdict.tripped or verdict.warned) or verdict.reason is None:
                 return PROCEED
+            tripped = tripped and verdict.tripped
             reasons.append(verdict.reason)
-        return trip(
+        reason = Reason(
             " & ".join(reason.condition for reason in reasons),
             reasons[0].kind,
             threshold=[reason.threshold for reason in reasons],
@@ -175,21 +230,7 @@ class AllOf(Condition):
             message="; and ".join(reason.message for reason in reasons),
             evidence=tuple(item for reason in reasons for item in reason.evidence),
         )
-
-    @property
-    def memory(self) -> int:
-        """See `Condition.memory`."""
-        return max(condition.memory for condition in self.conditions)
-
-    @property
-    def needs_artifact(self) -> bool:
-        """See `Condition.needs_artifact`."""
-        return any(condition.needs_artifact for condition in self.conditions)
-
-    @property
-    def steps(self) -> int:
-        """See `Condition.steps`."""
-        return max(condition.steps for condition in self.conditions)
+        return Verdict(tripped=True, reason=reason) if tripped else warn(reason)
 
     def __repr__(self) -> str:
         return " & ".join(f"({part!r})" if isinstance(part, AnyOf) else repr(part) for part in self.conditions)
@@ -230,26 +271,29 @@ class MaxCycles(Condition):
     """At most `n` cycles: with `n=3` the fourth crossing of the loop's first edge is refused.
 
     A cap bounds the cost, it does not detect a loop: it also stops work that needed one cycle more.
+
+    Args:
+        n: Cycles that are allowed.
+        warn_at: Cycles from which on the verdict warns; fewer than `n`, or `n` for "this is the last one".
     """
 
     n: int = 3
+    warn_at: int | None = None
 
     def __post_init__(self) -> None:
         at_least("MaxCycles(n)", self.n, 1)
+        warns_before("MaxCycles(warn_at)", self.warn_at, self.n + 1)
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
-        limit, cycles = self.n + int(ledger.granted("cycles")), ledger.cycles
-        if cycles <= limit:
+        more = int(ledger.granted("cycles"))
+        limit, cycles = self.n + more, ledger.cycles
+        if cycles <= limit and (self.warn_at is None or cycles < self.warn_at + more):
             return PROCEED
-        return trip(
-            self.name,
-            "exhausted",
-            threshold=limit,
-            observed=cycles,
-            message=f"cycle {cycles} was asked for, the cap is {limit}",
-            evidence=({"visits": ledger.visits},),
-        )
+        over = cycles > limit
+        asked = f"cycle {cycles} was asked for" if over else f"cycle {cycles} begins"
+        message = f"{asked}, the cap is {limit}"
+        return graded(over, self.name, "exhausted", limit, cycles, message, {"visits": ledger.visits})
 
 
 @dataclass(frozen=True, repr=False)
@@ -260,22 +304,16 @@ class RepeatedPayload(Condition):
         times: Equal emissions, the present one included; at least 2.
         node: The only node to look at; `None` looks at each.
         window: Emissions of the node to look back on; it must hold `times`. `None`: twice `times`, at least 8.
+        warn_at: Equal emissions from which on the verdict warns.
     """
 
     times: int = 3
     node: str | None = None
     window: int | None = None
+    warn_at: int | None = None
 
     def __post_init__(self) -> None:
-        at_least("RepeatedPayload(times)", self.times, 2)
-        if self.node is not None and (not isinstance(self.node, str) or not self.node):
-            msg = f"RepeatedPayload(node) must be the name of a node, got {self.node!r}"
-            raise ValueError(msg)
-        if self.window is not None:
-            at_least("RepeatedPayload(window)", self.window, 1)
-            if self.window < self.times:
-                msg = f"RepeatedPayload(window={self.window}) can never hold times={self.times} emissions"
-                raise ValueError(msg)
+        holds("RepeatedPayload", self.times, self.node, self.window, self.warn_at)
 
     @property
     def memory(self) -> int:
@@ -288,16 +326,11 @@ class RepeatedPayload(Condition):
         if node is None or (self.node is not None and node != self.node):
             return PROCEED
         same = repeats(ledger.window(node)[-self.memory :])
-        if len(same) < self.times:
+        count = len(same)
+        if count < (self.warn_at or self.times):
             return PROCEED
-        return trip(
-            self.name,
-            "stalled",
-            threshold=self.times,
-            observed=len(same),
-            message=f"{node} has written the same {len(same)} times",
-            evidence=(_evidence(node, same),),
-        )
+        message = f"{node} has written the same {count} times"
+        return graded(count >= self.times, self.name, "stalled", self.times, count, message, _evidence(node, same))
 
 
 @dataclass(frozen=True, repr=False)
@@ -343,12 +376,21 @@ class Oscillation(Condition):
 
 @dataclass(frozen=True, repr=False)
 class UnchangedArtifact(Condition):
-    """The work product is as it was after `times` attempts in a row: the fixes change nothing."""
+    """The work product is as it was after `times` attempts in a row: the fixes change nothing.
+
+    Args:
+        times: Attempts in a row that left it as it was.
+        warn_at: Such attempts from which on the verdict warns.
+        stand_in: Without an artifact, what the loop's second node writes may stand for it.
+    """
 
     times: int = 2
+    warn_at: int | None = None
+    stand_in: bool = True
 
     def __post_init__(self) -> None:
         at_least("UnchangedArtifact(times)", self.times, 1)
+        warns_before("UnchangedArtifact(warn_at)", self.warn_at, self.times)
 
     @property
     def needs_artifact(self) -> bool:
@@ -357,16 +399,12 @@ class UnchangedArtifact(Condition):
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
-        if ledger.unchanged < self.times:
+        count = ledger.unchanged
+        if count < (self.warn_at or self.times) or (not self.stand_in and ledger.data["artifact"].get("stand_in")):
             return PROCEED
-        return trip(
-            self.name,
-            "stalled",
-            threshold=self.times,
-            observed=ledger.unchanged,
-            message=f"the last {ledger.unchanged} attempt{'s' * (ledger.unchanged > 1)} changed nothing",
-            evidence=({"artifact": ledger.data["artifact"]["seen"][-1], "unchanged": ledger.unchanged},),
-        )
+        message = f"the last {count} attempt{'s' * (count > 1)} changed nothing"
+        evidence = {"artifact": ledger.data["artifact"]["seen"][-1], "unchanged": count}
+        return graded(count >= self.times, self.name, "stalled", self.times, count, message, evidence)
 
 
 @dataclass(frozen=True, repr=False)
@@ -395,50 +433,55 @@ class RevisitedArtifact(Condition):
 
 @dataclass(frozen=True, repr=False)
 class TokenBudget(Condition):
-    """At most `n` tokens (in and out) in the loop's nodes. Judged at handoffs: the visit that overruns is the last."""
+    """At most `n` tokens (in and out) in the loop's nodes. Judged at handoffs: the visit that overruns is the last.
+
+    Args:
+        n: Tokens that are allowed.
+        warn_at: Tokens from which on the verdict warns.
+    """
 
     n: int
+    warn_at: int | None = None
 
     def __post_init__(self) -> None:
         at_least("TokenBudget(n)", self.n, 1)
+        warns_before("TokenBudget(warn_at)", self.warn_at, self.n)
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
-        limit = self.n + int(ledger.granted("tokens"))
-        if ledger.tokens < limit:
+        more, spent = int(ledger.granted("tokens")), ledger.tokens
+        limit = self.n + more
+        if spent < (limit if self.warn_at is None else self.warn_at + more):
             return PROCEED
-        return trip(
-            self.name,
-            "exhausted",
-            threshold=limit,
-            observed=ledger.tokens,
-            message=f"{ledger.tokens} tokens are spent, the budget is {limit}",
-            evidence=({"visits": ledger.visits},),
-        )
+        message = f"{spent} tokens are spent, the budget is {limit}"
+        return graded(spent >= limit, self.name, "exhausted", limit, spent, message, {"visits": ledger.visits})
 
 
 @dataclass(frozen=True, repr=False)
 class TimeBudget(Condition):
-    """At most `seconds` of active time in the loop's nodes. A wait for a person does not count."""
+    """At most `seconds` of active time in the loop's nodes. A wait for a person does not count.
+
+    Args:
+        seconds: Seconds that are allowed.
+        warn_at: Seconds from which on the verdict warns.
+    """
 
     seconds: float
+    warn_at: float | None = None
 
     def __post_init__(self) -> None:
-        _positive("TimeBudget(seconds)", self.seconds)
+        positive("TimeBudget(seconds)", self.seconds)
+        warns_before("TimeBudget(warn_at)", self.warn_at, self.seconds, 0)
 
     def check(self, ledger: Ledger) -> Verdict:
         """See `Condition.check`."""
-        limit = self.seconds + ledger.granted("seconds")
-        if ledger.seconds < limit:
+        more, spent = ledger.granted("seconds"), ledger.seconds
+        limit = self.seconds + more
+        if spent < (limit if self.warn_at is None else self.warn_at + more):
             return PROCEED
-        return trip(
-            self.name,
-            "exhausted",
-            threshold=limit,
-            observed=round(ledger.seconds, 3),
-            message=f"{ledger.seconds:.1f} seconds are spent, the budget is {limit:g}",
-            evidence=({"visits": ledger.visits},),
-        )
+        message = f"{spent:.1f} seconds are spent, the budget is {limit:g}"
+        evidence = {"visits": ledger.visits}
+        return graded(spent >= limit, self.name, "exhausted", limit, round(spent, 3), message, evidence)
 
 
 @dataclass(frozen=True, repr=False)
@@ -474,6 +517,32 @@ class StepReserve(Condition):
             message=f"LangGraph's recursion limit leaves {left} supersteps, too few for another round and a handover",
             evidence=({"cycles": ledger.cycles, "stride": ledger.stride, "growth": ledger.growth},),
         )
+
+
+def holds(name: str, times: Any, node: Any, window: Any, warn_at: Any) -> None:
+    """Refuse settings of a condition about emissions of a node that make no sense together.
+
+    Raises:
+        ValueError: With the parameter's name and the value.
+    """
+    at_least(f"{name}(times)", times, 2)
+    if node is not None and (not isinstance(node, str) or not node):
+        msg = f"{name}(node) must be the name of a node, got {node!r}"
+        raise ValueError(msg)
+    if window is not None:
+        at_least(f"{name}(window)", window, 1)
+        if window < times:
+            msg = f"{name}(window={window}) can never hold times={times} emissions"
+            raise ValueError(msg)
+    warns_before(f"{name}(warn_at)", warn_at, times, 2)
+
+
+def graded(
+    tripped: bool, name: str, kind: Kind, threshold: Any, observed: Any, message: str, *evidence: dict[str, Any]
+) -> Verdict:
+    """Return a trip, or a warning of one, with its reason."""
+    reason = Reason(name, kind, threshold, observed, message, evidence)
+    return Verdict(tripped=True, reason=reason) if tripped else warn(reason)
 
 
 def _evidence(node: str, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

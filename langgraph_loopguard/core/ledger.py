@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any, TypedDict
 
 from langgraph_loopguard.core.verdict import Reason
@@ -28,9 +29,12 @@ ARTIFACT_MEMORY = 32
 MOVED_MEMORY = 256
 """Names of keys that a ledger keeps per node, of those that the node has moved."""
 
+MONEY = Context(prec=50)
+"""Sums of money are exact here, whatever the caller's own decimal context is."""
+
 EDGE = "->"
 
-_POSITIONS = frozenset({"page", "offset", "cursor", "index", "position", "line", "start", "end", "chunk", "part"})
+POSITIONS = frozenset({"page", "offset", "cursor", "index", "position", "line", "start", "end", "chunk", "part"})
 """Keys whose number says where in the work the node is. They move because the work does, so they are no counters."""
 
 
@@ -43,11 +47,21 @@ class VisitData(TypedDict, total=False):
     """Written keys whose value was in the state already."""
     seconds: float
     tokens: int
+    usd: str
+    """US dollars, as an exact decimal."""
+    unpriced: int
+    """Tokens of models without a known price."""
+    notes: dict[str, Any]
+    """What conditions that look into the payload keep of it (see `Reader`), by the reader's name."""
     artifact: str | None
     """Fingerprint of the work product after the visit."""
     wrote_artifact: bool
+    stand_in: bool
+    """There is no work product: what the loop's second node wrote stands for it."""
     measure: float | None
     """What is still open after the visit."""
+    measures: dict[str, float]
+    """The same for conditions that have a measure of their own, by its name."""
 
 
 class StepData(TypedDict, total=False):
@@ -83,9 +97,12 @@ class LedgerData(TypedDict, total=False):
     last: str
     artifact: dict[str, Any]
     measure: dict[str, Any]
+    measures: dict[str, dict[str, Any]]
     seconds: float
     tokens: int
-    granted: dict[str, float]
+    usd: str
+    unpriced: int
+    granted: dict[str, float | str]
     tripped: dict[str, Any] | None
     trips: int
     would_trip: dict[str, Any]
@@ -230,13 +247,40 @@ class Ledger:
         """`last`, `best` (the lowest) and `cycle` (when the lowest was reached); empty when nothing is measured."""
         return dict(self.data.get("measure", {}))
 
+    def measured(self, name: str | None = None) -> dict[str, Any]:
+        """The same as `measure` for a condition's own measure, by its name; `None` is the guard's."""
+        if name is None:
+            return self.measure
+        return dict(self.data.get("measures", {}).get(name, {}))
+
+    @property
+    def usd(self) -> Decimal:
+        """US dollars spent in the loop's nodes, where a price is known."""
+        return Decimal(self.data.get("usd", "0"))
+
+    @property
+    def unpriced(self) -> int:
+        """Tokens whose price is not known."""
+        return int(self.data.get("unpriced", 0))
+
+    @property
+    def makers(self) -> tuple[str, ...]:
+        """The nodes that make the work product: that have changed it, or until one has, that have written it."""
+        artifact = self.data.get("artifact", {})
+        return tuple(artifact.get("by") or artifact.get("wrote") or ())
+
+    @property
+    def granted_usd(self) -> Decimal:
+        """US dollars that decisions have added to the budget."""
+        return Decimal(str((self.data.get("granted") or {}).get("usd", "0")))
+
     def granted(self, what: str) -> float:
         """What decisions have added to a budget: `"cycles"`, `"tokens"` or `"seconds"`."""
         granted = self.data.get("granted")
         return float(granted.get(what, 0)) if granted else 0
 
     def window(self, node: str) -> list[dict[str, Any]]:
-        """The last emissions of a node, oldest first: `n` (its visit), `cycle`, `keys` (fingerprints)."""
+        """The last emissions of a node, oldest first: `n` (its visit), `cycle`, `keys` (fingerprints), `notes`."""
         return list(self.data.get("nodes", {}).get(node, {}).get("window", ()))
 
     def to_json(self) -> dict[str, Any]:
@@ -333,6 +377,7 @@ def _cross(ledger: dict[str, Any], source: str, targets: Collection[str], ring: 
 
 
 def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], ring: Ring) -> None:
+    _fold_measures(ledger, visit)
     nodes = dict(ledger.get("nodes", ()))
     node = nodes.get(name)
     count, moved, window = (1, [], []) if node is None else (node["visits"] + 1, node["moved"], node["window"])
@@ -343,7 +388,9 @@ def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], rin
         moved = [*moved, *sorted(fresh)][-MOVED_MEMORY:]
     if unmoved:
         keys = {key: value for key, value in keys.items() if key not in unmoved or key in moved} or keys
-    entry = {"n": count, "cycle": ledger.get("cycles", 0), "keys": keys}
+    entry: dict[str, Any] = {"n": count, "cycle": ledger.get("cycles", 0), "keys": keys}
+    if notes := visit.get("notes"):
+        entry["notes"] = notes
     window = [*window[1 - ring.window :], entry] if ring.window > 1 else [entry]
     nodes[name] = {"visits": count, "moved": moved, "window": window}
     ledger["nodes"] = nodes
@@ -359,11 +406,39 @@ def _fold_visit(ledger: dict[str, Any], name: str, visit: Mapping[str, Any], rin
         ledger["artifact"] = _fold_artifact(
             ledger.get("artifact"), name, artifact, bool(visit.get("wrote_artifact")), ring
         )
+        if visit.get("stand_in"):
+            ledger["artifact"]["stand_in"] = True
+    if usd := visit.get("usd"):
+        ledger["usd"] = add_usd(ledger.get("usd", "0"), usd)
+    if unpriced := visit.get("unpriced"):
+        ledger["unpriced"] = ledger.get("unpriced", 0) + unpriced
+
+
+def add_usd(one: Any, other: Any) -> str:
+    """Return the exact sum of two amounts, as a decimal without an exponent."""
+    return f"{MONEY.add(Decimal(str(one)), Decimal(str(other))):f}"
+
+
+def _fold_measures(ledger: dict[str, Any], visit: Mapping[str, Any]) -> None:
+    """Note what is open. A new low is progress, and progress ends every repeat that was under way.
+
+    It comes before the rest of the visit, so that the emission which brought the new low is the first of a new window.
+    """
     if (measure := visit.get("measure")) is not None:
-        before = ledger.get("measure")
-        if before is None or measure < before["best"]:
-            before = {"best": measure, "cycle": ledger.get("cycles", 0)}
-        ledger["measure"] = {**before, "last": measure}
+        ledger["measure"] = _lowest(ledger, ledger.get("measure"), measure)
+    if own := visit.get("measures"):
+        measures = dict(ledger.get("measures", ()))
+        for name, value in own.items():
+            measures[name] = _lowest(ledger, measures.get(name), value)
+        ledger["measures"] = measures
+
+
+def _lowest(ledger: dict[str, Any], before: Mapping[str, Any] | None, measure: float) -> dict[str, Any]:
+    if before is None or measure < before["best"]:
+        if before is not None:
+            _clear_repeats(ledger)
+        before = {"best": measure, "cycle": ledger.get("cycles", 0)}
+    return {**before, "last": measure}
 
 
 def _fold_artifact(
@@ -406,7 +481,7 @@ def _fold_decision(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring,
         return
     granted = dict(ledger.get("granted", {}))
     for what, extra in event.get("granted", {}).items():
-        granted[what] = granted.get(what, 0) + extra
+        granted[what] = add_usd(granted.get(what, 0), extra) if what == "usd" else granted.get(what, 0) + extra
     ledger["granted"] = granted
     clear_windows(ledger)
     if event.get("reenter", True):
@@ -415,13 +490,20 @@ def _fold_decision(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring,
 
 def clear_windows(ledger: dict[str, Any]) -> None:
     """Forget what was repeated (not what was counted): the loop begins anew after a person has spoken."""
+    _clear_repeats(ledger)
+    cycle = ledger.get("cycles", 0)
+    if "measure" in ledger:
+        ledger["measure"] = {**ledger["measure"], "cycle": cycle}
+    if "measures" in ledger:
+        ledger["measures"] = {name: {**kept, "cycle": cycle} for name, kept in ledger["measures"].items()}
+
+
+def _clear_repeats(ledger: dict[str, Any]) -> None:
     if "nodes" in ledger:
         ledger["nodes"] = {name: {**node, "window": []} for name, node in ledger["nodes"].items()}
     if "artifact" in ledger:
         kept = ledger["artifact"]
         ledger["artifact"] = {**kept, "seen": kept["seen"][-1:], "unchanged": 0, "revisited": None}
-    if "measure" in ledger:
-        ledger["measure"] = {**ledger["measure"], "cycle": ledger.get("cycles", 0)}
 
 
 def alike(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
@@ -440,7 +522,7 @@ def alike(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
             continue
         if not (type(value) is int and type(before) is int and value - before == visits):
             return False
-        if key.lower() in _POSITIONS:
+        if key.lower() in POSITIONS:
             return False
         counters += 1
     return counters < len(second)

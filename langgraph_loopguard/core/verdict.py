@@ -94,3 +94,8 @@ def trip(
 ) -> Verdict:
     """Return a tripped verdict with its reason."""
     return Verdict(tripped=True, reason=Reason(condition, kind, threshold, observed, message, evidence))
+
+
+def warn(reason: Reason) -> Verdict:
+    """Return a verdict that lets the edge be crossed, and says what is near."""
+    return Verdict(warned=True, reason=reason)

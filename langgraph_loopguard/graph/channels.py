@@ -142,7 +142,11 @@ def is_ledger(data: Any) -> bool:
     numbers = (
         data.get(key, 0) for key in ("cycles", "seconds", "tokens", "trips", "decisions", "turns", "history_from")
     )
-    counts = data.get("handoffs", {}), data.get("granted", {})
+    granted = data.get("granted", {})
+    if isinstance(granted, dict):
+        granted = {what: extra for what, extra in granted.items() if what != "usd"}  # dollars stand as exact text
+    counts = data.get("handoffs", {}), granted
+    measures = data.get("measures", {})
     tripped, artifact, measure = data.get("tripped"), data.get("artifact"), data.get("measure")
     return (
         all(isinstance(number, (int, float)) for number in numbers)
@@ -161,6 +165,10 @@ def is_ledger(data: Any) -> bool:
             or (_has(artifact, seen=list, unchanged=int, by=list, wrote=list) and artifact["seen"] != [])
         )
         and (measure is None or _has(measure, best=(int, float), last=(int, float), cycle=int))
+        and isinstance(measures, dict)
+        and all(_has(one, best=(int, float), last=(int, float), cycle=int) for one in measures.values())
+        and isinstance(data.get("usd", ""), str)
+        and isinstance(data.get("unpriced", 0), int)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -16,21 +16,20 @@ from langgraph_loopguard.core.conditions import (
     Condition,
     ConditionLike,
     MaxCycles,
-    Oscillation,
-    RepeatedPayload,
-    StepReserve,
-    UnchangedArtifact,
     as_condition,
     at_least,
     broken,
 )
+from langgraph_loopguard.core.cost import Call, cost_of, read_usd
 from langgraph_loopguard.core.defeat import defeating_key
 from langgraph_loopguard.core.fingerprint import Fingerprinter
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger, Ring, VisitData, fold
+from langgraph_loopguard.core.presets import PRESETS
+from langgraph_loopguard.core.presets import Preset as Preset
+from langgraph_loopguard.core.reader import Reader, Selector
 from langgraph_loopguard.core.verdict import Reason, Verdict
 from langgraph_loopguard.graph.channels import LEDGERS
-from langgraph_loopguard.graph.state import Selector
 
 logger = logging.getLogger("langgraph_loopguard")
 
@@ -42,18 +41,6 @@ Mode = Literal["enforce", "observe"]
 
 Per = Literal["thread", "turn"]
 """What renews a budget: `thread`, only a decision; `turn`, each new input of the thread as well."""
-
-Preset = Literal["strict", "progress"]
-"""Conditions that come with a guard besides its cap.
-
-- `strict`: none but `StepReserve`: the cap decides.
-- `progress`: also stops a pair that repeats itself or changes nothing before the cap is reached.
-"""
-
-PRESETS: dict[str, tuple[Condition, ...]] = {
-    "strict": (StepReserve(),),
-    "progress": (StepReserve(), UnchangedArtifact(), RepeatedPayload(), Oscillation(laps=3)),
-}
 
 LARGEST = 2**63
 """Numbers from here on do not fit into a checkpoint."""
@@ -100,13 +87,17 @@ class LoopGuard:
     """What every event of this guard carries, so that the channel can fold it."""
     steps: int = field(init=False)
     """Below how many supersteps left the condition must know their number."""
+    readers: tuple[Reader, ...] = field(init=False, hash=False, compare=False)
+    """What looks into payloads for the condition."""
+    measures: tuple[tuple[str, Selector], ...] = field(init=False, hash=False, compare=False)
+    """The condition's own measures, by name."""
     by_emission: bool = field(init=False)
     """Without `artifact=`, what the second node writes stands for the work product that a condition looks at."""
 
     def __init__(
         self,
         *nodes: str,
-        max_cycles: int = 3,
+        max_cycles: int | None = None,
         stop_when: ConditionLike | None = None,
         preset: Preset = "strict",
         key: Selector | None = None,
@@ -120,10 +111,15 @@ class LoopGuard:
         fingerprinter: Fingerprinter | None = None,
     ) -> None:
         _check_nodes(nodes)
-        at_least("max_cycles", max_cycles, 1)
         _one_of("preset", preset, get_args(Preset))
         _one_of("per", per, get_args(Per))
         _one_of("mode", mode, get_args(Mode))
+        rules = PRESETS[preset]
+        if max_cycles is None:
+            max_cycles = rules.max_cycles
+        at_least("max_cycles", max_cycles, 1)
+        if rules.observes:
+            mode = "observe"
         for parameter, selector in (("key", key), ("artifact", artifact), ("measure", measure)):
             if selector is not None and not callable(selector) and (not isinstance(selector, str) or not selector):
                 msg = f"{parameter} must be a state key or a function of the state, got {selector!r}"
@@ -147,7 +143,7 @@ class LoopGuard:
             msg = f"fingerprinter must be a Fingerprinter, got {fingerprinter!r}"
             raise ValueError(msg)
         own = as_condition(stop_when) if stop_when is not None else None
-        condition: Condition = AnyOf((MaxCycles(max_cycles), *PRESETS[preset]))
+        condition: Condition = AnyOf((MaxCycles(max_cycles), *rules.conditions))
         if own is not None:
             condition = condition | own
         values: dict[str, Any] = {
@@ -168,6 +164,7 @@ class LoopGuard:
             "ring": Ring(nodes, condition.memory),
         }
         values["steps"] = condition.steps
+        values["readers"], values["measures"] = condition.readers, tuple(condition.measures.items())
         values["by_emission"] = artifact is None and condition.needs_artifact
         values["stamp"] = {"guard": name, "ring": list(nodes), "window": values["ring"].window}
         for attribute, value in values.items():
@@ -202,7 +199,7 @@ class LoopGuard:
             artifact: The work product after it (any value); `None` when unknown.
             measure: What is still open after it: a number, or a collection of ids.
             usage: Tokens: a whole number, or a mapping with `total_tokens` (or `input_tokens`, `output_tokens`) and
-                perhaps `seconds`.
+                perhaps `seconds`, and `usd` or the `model` (and `provider`) that a `CostBudget` finds the price by.
             at: When, in seconds since the epoch or as a `datetime`. Times between events count as active time.
 
         Returns:
@@ -219,13 +216,22 @@ class LoopGuard:
         moment = _seconds(at)
         reason: Reason | None = None
         try:
-            visit = self.visit(node, payload, artifact=artifact, measure=measure)
+            visit = self.visit(
+                node,
+                payload,
+                artifact=artifact,
+                measure=measure,
+                select=lambda selector: _select(payload, selector),
+                earlier=lambda reader: notes_in((before,), reader),
+            )
         except Exception as failure:
             visit, reason = VisitData(keys={}), broken(failure, f"the payload of {node!r}")
         tokens, seconds = read_usage(usage)
         if seconds is None and moment is not None and before.get("at") is not None:
             seconds = max(0.0, moment - before["at"])
         visit["tokens"], visit["seconds"] = tokens, seconds or 0.0
+        if usage is not None and (self.condition.needs_cost or (isinstance(usage, Mapping) and "usd" in usage)):
+            visit["usd"], visit["unpriced"] = read_cost(usage, tokens)
         step: dict[str, Any] = {"event": "step", "node": node, "visit": visit, "cross": [self.ring.after(node)]}
         # Only the next event shows that a handoff went back past the ring's first node without stopping there.
         last, here = before.get("last"), self.nodes.index(node)
@@ -265,6 +271,7 @@ class LoopGuard:
         extra_cycles: int = 0,
         extra_tokens: int = 0,
         extra_seconds: float = 0,
+        extra_usd: Any = 0,
     ) -> dict[str, Any]:
         """Apply a person's decision to a ledger of `observe`.
 
@@ -274,6 +281,7 @@ class LoopGuard:
             extra_cycles: Cycles that a retry adds to the cap.
             extra_tokens: Tokens that a retry adds to the budget.
             extra_seconds: Seconds that a retry adds to the budget.
+            extra_usd: US dollars that a retry adds to the budget.
 
         Returns:
             The new ledger; after a retry its windows are empty, and the handoff that was refused counts as made: go on
@@ -287,7 +295,9 @@ class LoopGuard:
             msg = "ledger has no trip to decide about"
             raise ValueError(msg)
         _one_of("action", action, ("accept", "reject", "edit", "retry"))
-        granted = {"cycles": extra_cycles, "tokens": extra_tokens, "seconds": extra_seconds}
+        granted: dict[str, Any] = {"cycles": extra_cycles, "tokens": extra_tokens, "seconds": extra_seconds}
+        if usd := read_usd("extra_usd", extra_usd):
+            granted["usd"] = f"{usd:f}"
         event = {"event": "decision", "id": tripped["id"], "action": action}
         event["granted"] = {what: extra for what, extra in granted.items() if extra}
         after = fold(ledger, [event], self.ring)
@@ -327,11 +337,28 @@ class LoopGuard:
             )
 
     def visit(
-        self, node: str, payload: Any, *, unmoved: Collection[str] = (), artifact: Any = None, measure: Any = None
+        self,
+        node: str,
+        payload: Any,
+        *,
+        unmoved: Collection[str] = (),
+        artifact: Any = None,
+        measure: Any = None,
+        select: Callable[[Selector], Any] | None = None,
+        earlier: Callable[[str], Iterable[Any]] | None = None,
     ) -> VisitData:
         """Return what the ledger keeps of one emission.
 
         Without `artifact=`, what the loop's second node writes stands for the work product.
+
+        Args:
+            node: The node that wrote.
+            payload: What it wrote.
+            unmoved: Keys of it whose value was in the state already.
+            artifact: The work product after it.
+            measure: What is still open after it.
+            select: What the conditions' own measures are read with.
+            earlier: The notes that stand in the ledger, by a reader's name.
 
         Raises:
             FingerprintError: The payload or the artifact has no canonical form.
@@ -344,9 +371,21 @@ class LoopGuard:
         if artifact is not None:
             visit["artifact"] = self.fingerprinter.fingerprint(artifact)
         elif self.by_emission and keys and node == self.nodes[1]:
-            visit["artifact"] = self.fingerprinter.fingerprint(keys)
+            visit["artifact"], visit["stand_in"] = self.fingerprinter.fingerprint(keys), True
         if measure is not None:
             visit["measure"] = read_measure(measure)
+        if self.readers and payload is not None:
+            moved = {key: payload[key] for key in payload if key not in unmoved} if unmoved else payload
+            notes = {}
+            for reader in self.readers:
+                note = reader.read(node, moved, earlier(reader.name) if earlier is not None else ())
+                if note is not None:
+                    notes[reader.name] = note
+            if notes:
+                visit["notes"] = notes
+        if self.measures and select is not None:
+            found = {name: value for name, selector in self.measures if (value := select(selector)) is not None}
+            visit["measures"] = {name: read_measure(value) for name, value in found.items()}
         return visit
 
     def _keys(self, payload: Any) -> dict[str, str | int]:
@@ -422,6 +461,21 @@ class LoopGuard:
         return self
 
 
+def notes_in(ledgers: Iterable[Mapping[str, Any]], reader: str) -> Iterator[Any]:
+    """Yield the notes of a reader that stand in ledgers."""
+    for ledger in ledgers:
+        for node in ledger.get("nodes", {}).values():
+            for entry in node["window"]:
+                if (note := entry.get("notes", {}).get(reader)) is not None:
+                    yield note
+
+
+def _select(payload: Any, selector: Selector) -> Any:
+    if callable(selector):
+        return selector(payload)
+    return payload.get(selector) if isinstance(payload, Mapping) else None
+
+
 def scope_name(key: Any) -> str:
     """Return the name under which a scope key's ledger stands: its JSON, so that `7` and `"7"` are two.
 
@@ -439,7 +493,7 @@ _exact = Fingerprinter(scrub=False)
 
 
 def read_measure(measure: Any) -> float:
-    """Return how much is open: a number itself, or the size of a collection.
+    """Return how much is open: a number itself, or how many different ids a collection holds.
 
     Raises:
         ValueError: It is neither, or it is no finite number of at most 64 bits (a ledger is plain JSON).
@@ -447,7 +501,10 @@ def read_measure(measure: Any) -> float:
     if isinstance(measure, (int, float)) and not isinstance(measure, bool) and abs(measure) < LARGEST:
         return int(measure) if isinstance(measure, int) else float(measure)
     if isinstance(measure, Collection) and not isinstance(measure, (str, bytes)):
-        return len(measure)
+        try:
+            return len(set(measure))
+        except TypeError:  # findings without a hash: each counts
+            return len(measure)
     msg = f"measure must be a finite number or a collection of ids, got {measure!r}"
     raise ValueError(msg)
 
@@ -470,6 +527,19 @@ def read_usage(usage: Any) -> tuple[int, float | None]:
         return int(total), None if seconds is None else float(seconds)
     msg = f"usage must be a number of tokens or a mapping with total_tokens, got {usage!r}"
     raise ValueError(msg)
+
+
+def read_cost(usage: Any, tokens: int) -> tuple[str, int]:
+    """Return US dollars (an exact decimal) and the tokens without a known price of a usage.
+
+    Raises:
+        ValueError: Its `usd` is no amount.
+    """
+    if not isinstance(usage, Mapping):
+        return "0", tokens
+    if usage.get("usd") is not None:
+        return f"{read_usd('usage[usd]', usage['usd']):f}", 0
+    return cost_of([Call(usage, usage.get("model"), usage.get("provider"))])
 
 
 def _seconds(at: float | datetime | None) -> float | None:

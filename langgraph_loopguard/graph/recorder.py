@@ -18,13 +18,14 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from langgraph_loopguard.core.conditions import broken
+from langgraph_loopguard.core.cost import Call, cost_of
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.graph import _pregel
-from langgraph_loopguard.graph.channels import GUARD_KEYS, HISTORY
+from langgraph_loopguard.graph.channels import GUARD_KEYS, HISTORY, LEDGERS
 from langgraph_loopguard.graph.gate import ESCALATE, Destination, new_note, pass_gate, target_of
-from langgraph_loopguard.graph.guard import LoopGuard, scope_name
+from langgraph_loopguard.graph.guard import LoopGuard, notes_in, scope_name
 from langgraph_loopguard.graph.state import Selector, Shape, StateView, _fields
-from langgraph_loopguard.graph.usage import message_tokens, start_counting, stop_counting
+from langgraph_loopguard.graph.usage import calls_of, start_counting, stop_counting
 
 
 @dataclasses.dataclass(slots=True)
@@ -104,7 +105,7 @@ class Visit:
         inputs = self._state if isinstance(self._state, dict) else _fields(self._state)
         emission: dict[str, Any] = {}
         unmoved: list[str] = []
-        tokens = 0
+        told: list[Call] = []
         shape = self._recorder.shape
         for key, value in update.items():
             if key in GUARD_KEYS and (shape is None or shape.is_guards(key)):
@@ -116,10 +117,10 @@ class Visit:
                 if type(value) is list:
                     value = _new_messages(value, before)
             if isinstance(value, (list, BaseMessage)):
-                tokens += message_tokens(_as_list(value))
+                told += calls_of(_as_list(value))
             emission[key] = value
         seconds = round(time.perf_counter() - self._started, 6)
-        tokens = self._usage.tokens or tokens
+        calls = self._usage.calls if self._usage.tokens else told
         visits: dict[str, Any] = {}
         entry: dict[str, Any] = {
             "node": self._recorder.name,
@@ -129,8 +130,8 @@ class Visit:
             "visits": visits,
         }
         for guard in self._recorder.guards:
-            visit, extra = self._visit(guard, emission, unmoved, view)
-            visit["seconds"], visit["tokens"] = seconds, tokens
+            visit, extra = self._visit(guard, emission, unmoved, view, calls)
+            visit["seconds"], visit["tokens"] = seconds, sum(call.tokens for call in calls)
             visits[guard.name] = visit
             if extra:
                 entry.setdefault("seen", {})[guard.name] = extra
@@ -139,7 +140,12 @@ class Visit:
         return entry
 
     def _visit(
-        self, guard: LoopGuard, emission: Mapping[str, Any], unmoved: Sequence[str], view: StateView
+        self,
+        guard: LoopGuard,
+        emission: Mapping[str, Any],
+        unmoved: Sequence[str],
+        view: StateView,
+        calls: Sequence[Call],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the ledger keeps of the visit, and what only the record needs."""
         where, extra = "", {}
@@ -156,13 +162,29 @@ class Visit:
                 if measure is not None:
                     extra["measure"] = to_jsonable(measure)
             where = ""
-            visit: Any = guard.visit(self._recorder.name, emission, unmoved=unmoved, artifact=artifact, measure=measure)
+            visit: Any = guard.visit(
+                self._recorder.name,
+                emission,
+                unmoved=unmoved,
+                artifact=artifact,
+                measure=measure,
+                select=view.select,
+                earlier=lambda reader: notes_in(self._ledgers(guard), reader),
+            )
+            if guard.condition.needs_cost and calls:
+                where = "the price of the model calls"
+                visit["usd"], visit["unpriced"] = cost_of(calls)
             if guard.artifact in emission:
                 visit["wrote_artifact"] = True
         except Exception as error:  # a guard that breaks must not cost the run its work: the gate escalates it
             where = where or f"the emission of {self._recorder.name!r}"
             return {"keys": {}, "error": broken(error, where).to_json()}, extra
         return visit, extra
+
+    def _ledgers(self, guard: LoopGuard) -> list[Mapping[str, Any]]:
+        """The guard's ledgers of all scope keys, as they stood before this step."""
+        found = _pregel.read(self._config, (LEDGERS,), fresh=False).get(LEDGERS) or {}
+        return list(found.get(guard.name, {}).values())
 
     def _scope(self, selector: Selector, view: StateView) -> Any:
         """Scope key that the visit belongs to: of a task that a `Send` made, it stands in the `Send`'s argument."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
@@ -12,6 +12,7 @@ from langgraph.channels.base import BaseChannel
 from langgraph.graph import StateGraph
 from pydantic import BaseModel
 
+from langgraph_loopguard.core.reader import Selector as Selector
 from langgraph_loopguard.graph import _pregel
 from langgraph_loopguard.graph.channels import ESCALATION, GUARD_KEYS, OUTCOME, ValueChannel
 
@@ -20,9 +21,6 @@ PLAIN = "__loopguard_plain_state__"
 
 SHOWN = (ESCALATION, OUTCOME)
 """Keys that stand in what `invoke` returns."""
-
-Selector = str | Callable[[Any], Any]
-"""A state key, or a function of the state."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

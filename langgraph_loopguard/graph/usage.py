@@ -1,8 +1,8 @@
-"""Counts the tokens that a node's model calls use, without a word in the node's code."""
+"""Notes the model calls that a node makes, with their tokens, without a word in the node's code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from threading import Lock
 from typing import Any
@@ -12,34 +12,41 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.tracers.context import register_configure_hook
 
+from langgraph_loopguard.core.cost import Call
+
 
 class UsageCounter(BaseCallbackHandler):
-    """Sums the `usage_metadata` of every chat model call that is made while it is active.
+    """Notes the `usage_metadata` of every chat model call that is made while it is active.
 
     Attributes:
-        tokens: Input and output tokens so far.
+        calls: The calls so far.
     """
 
     run_inline = True
 
     def __init__(self, outer: UsageCounter | None = None) -> None:
-        self.tokens = 0
+        self.calls: list[Call] = []
         self._outer = outer
         self._lock = Lock()
 
-    def add(self, tokens: int) -> None:
-        """Add tokens, here and in the counter around this one."""
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens so far."""
+        return sum(call.tokens for call in self.calls)
+
+    def add(self, calls: list[Call]) -> None:
+        """Add calls, here and in the counter around this one."""
         with self._lock:
-            self.tokens += tokens
+            self.calls += calls
         if self._outer is not None:
-            self._outer.add(tokens)
+            self._outer.add(calls)
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Read the usage of one finished call."""
         for generations in response.generations:
             for generation in generations:
                 if isinstance(generation, ChatGeneration):
-                    self.add(message_tokens([generation.message]))
+                    self.add(calls_of([generation.message]))
 
 
 _counter: ContextVar[UsageCounter | None] = ContextVar("langgraph_loopguard_usage", default=None)
@@ -57,11 +64,13 @@ def stop_counting(token: Token[UsageCounter | None]) -> None:
     _counter.reset(token)
 
 
-def message_tokens(messages: Iterable[Any]) -> int:
-    """Sum the tokens that messages carry as `usage_metadata`."""
-    total = 0
+def calls_of(messages: Iterable[Any]) -> list[Call]:
+    """Return the model calls that messages tell of by their `usage_metadata`."""
+    found = []
     for message in messages:
-        usage: Mapping[str, Any] | None = message.usage_metadata if isinstance(message, AIMessage) else None
+        usage = message.usage_metadata if isinstance(message, AIMessage) else None
         if usage:
-            total += usage.get("total_tokens") or ((usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0))
-    return total
+            about = message.response_metadata
+            model, provider = about.get("model_name") or about.get("model"), about.get("model_provider")
+            found.append(Call(usage, model, provider))
+    return found

@@ -511,7 +511,17 @@ def test_warnings_pass_through_any() -> None:
     verdict = (NO | WARNS | WARNS_TOO).check(EMPTY)
     assert (False, True, "warns") == (verdict.tripped, verdict.warned, verdict.reason and verdict.reason.condition)
     assert (True, False) == ((WARNS | YES).check(EMPTY).tripped, (WARNS | YES).check(EMPTY).warned)
-    assert PROCEED == (WARNS & YES).check(EMPTY)
+
+
+def test_all_warns_when_each_part_warns_or_trips() -> None:
+    """`&` warns of a trip that one part still holds back; a part with nothing to say ends it."""
+    verdict = (WARNS & YES).check(EMPTY)
+    assert (False, True, "warns & yes") == (
+        verdict.tripped,
+        verdict.warned,
+        verdict.reason and verdict.reason.condition,
+    )
+    assert PROCEED == (WARNS & NO).check(EMPTY) == (NO & WARNS).check(EMPTY)
 
 
 def test_chains_are_flat() -> None:

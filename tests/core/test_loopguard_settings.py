@@ -10,6 +10,8 @@ import pytest
 from langgraph.constants import END, START
 
 from langgraph_loopguard import Fingerprinter, LoopGuard, MaxCycles, Oscillation, RepeatedPayload, StepReserve
+from langgraph_loopguard.core.conditions import AnyOf
+from langgraph_loopguard.core.presets import PRESETS
 
 NODES: dict[str, tuple[tuple[Any, ...], str]] = {
     "no node": ((), "nodes must name at least two nodes of a loop, got ()"),
@@ -44,9 +46,8 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"max_cycles": True}, "max_cycles must be a whole number of at least 1, got True"),
     ({"max_cycles": 3.0}, "max_cycles must be a whole number of at least 1, got 3.0"),
     ({"max_cycles": "3"}, "max_cycles must be a whole number of at least 1, got '3'"),
-    ({"max_cycles": None}, "max_cycles must be a whole number of at least 1, got None"),
-    ({"preset": "loose"}, "preset must be one of 'strict', 'progress', got 'loose'"),
-    ({"preset": None}, "preset must be one of 'strict', 'progress', got None"),
+    ({"preset": "loose"}, "preset must be one of 'strict', 'progress', 'observe-only', got 'loose'"),
+    ({"preset": None}, "preset must be one of 'strict', 'progress', 'observe-only', got None"),
     ({"per": "run"}, "per must be one of 'thread', 'turn', got 'run'"),
     ({"mode": "off"}, "mode must be one of 'enforce', 'observe', got 'off'"),
     ({"mode": ["observe"]}, "mode must be one of 'enforce', 'observe', got ['observe']"),
@@ -136,9 +137,22 @@ def test_conditions_join_the_cap() -> None:
         MaxCycles(4) | StepReserve() | Oscillation()
         == LoopGuard("a", "b", max_cycles=4, stop_when=Oscillation()).condition
     )
-    assert "MaxCycles() | StepReserve() | UnchangedArtifact() | RepeatedPayload() | Oscillation(laps=3)" == repr(
-        LoopGuard("a", "b", preset="progress").condition
-    )
+    progress = AnyOf((MaxCycles(10), *PRESETS["progress"].conditions))
+    assert progress == LoopGuard("a", "b", preset="progress").condition
+
+
+@pytest.mark.parametrize(("preset", "cap"), [("strict", 3), ("progress", 10), ("observe-only", 10)])
+def test_each_preset_has_a_cap_of_its_own(preset: Any, cap: int) -> None:
+    """Three cycles end work that goes well; a cap that the user names stands."""
+    assert cap == LoopGuard("a", "b", preset=preset).max_cycles
+    assert 5 == LoopGuard("a", "b", preset=preset, max_cycles=5).max_cycles
+
+
+def test_observe_only_stops_nothing() -> None:
+    """It judges as `progress` does, and only says so."""
+    guard = LoopGuard("a", "b", preset="observe-only")
+    assert "observe" == guard.mode
+    assert guard.condition == LoopGuard("a", "b", preset="progress").condition
 
 
 def test_a_name_is_made_of_the_nodes() -> None:

@@ -1,0 +1,251 @@
+"""How alike two texts are, whatever their wording: by their words, or by any LangChain embedding model.
+
+A reviewer never repeats itself to the letter, so a hash cannot see that it says the same again. What a message says it
+says first: word pairs of the first few lines tell a restated complaint from another one better than those of the
+whole text, whose examples and code are alike from one remark to the next (the curve is in `docs/detection.md`).
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import mul
+from typing import Any, Protocol
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel
+from xxhash import xxh3_64_hexdigest
+
+from langgraph_loopguard.core.fingerprint import scrub_volatile
+from langgraph_loopguard.core.ledger import POSITIONS
+
+HEAD = 400
+"""Characters of a text that are compared by their words, and that bound what is remembered of it."""
+
+EMBEDDED = 8000
+"""Characters of a text that are given to an embedding model."""
+
+LARGEST_VECTOR = 4096
+"""Dimensions that a vector may have, for it stands in the ledger."""
+
+DEPTH = 16
+"""Levels of nesting of a payload that are looked at."""
+
+LABELS, LABEL = 32, 64
+"""Names that are kept of a payload's values, and characters of each."""
+
+_WORD = re.compile(r"[^\W_]+")
+_NAME = re.compile(
+    r"\b\w+(?:[./]\w+)+"  # api.py, src/api
+    r"|\b[^\W_]*\d[^\W_]*\b(?![.)]\s)"  # 3, W4284542, 2024, but not the number of a list's item
+    r"|\b[^\W\d_]+[A-Z][^\W_]*"  # CrossFit, HTTP
+    r"|(?<!\A)(?<![.!?:>\n]\s)(?<!\n)\b[A-Z][^\W_]*"  # a capital that begins no sentence
+)
+_COMMON = frozenset(
+    """
+    a about after all also am an and any are as at be because been before being both but by can could did do does doing
+    for from had has have having he her here hers him his how i if in into is it its itself just me might more most must
+    my no nor not now of off on once only or other our out over own please same shall she should so some such than that
+    the their them then there these they this those through to too under until up us very was we were what when where
+    which while who whom why will with would you your
+    """.split()  # noqa: SIM905 - a list of so many words is no easier to read
+)
+"""Words that say little in any English text; other languages have none left out."""
+
+
+class Similarity(Protocol):
+    """Compares texts by notes of them that are plain JSON."""
+
+    @property
+    def name(self) -> str:
+        """Name under which the notes stand in a ledger."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """From where on two texts say the same, unless a condition says otherwise."""
+        ...
+
+    def note(self, text: str, earlier: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what is remembered of a text: bounded, plain JSON.
+
+        Args:
+            text: The text, not empty.
+            earlier: Notes that are remembered already.
+        """
+        ...
+
+    def alike(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+        """Return how alike two noted texts are, from 0 to 1."""
+        ...
+
+
+class WordPairs:
+    """Jaccard index of the word pairs in the first 400 characters, common words aside. The default; costs microseconds.
+
+    It is made for languages that put blanks between words; for others, and for paraphrase, plug in `Embeddings`.
+    """
+
+    name = "words"
+    threshold = 0.3
+
+    def __repr__(self) -> str:
+        return "WordPairs()"
+
+    def note(self, text: str, earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """See `Similarity.note`."""
+        return {"words": " ".join([word for word in _WORD.findall(text[:HEAD].lower()) if word not in _COMMON])}
+
+    def alike(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+        """See `Similarity.alike`."""
+        first, second = one["words"].split(), other["words"].split()
+        if jaccard(set(first), set(second)) < 0.1:  # nothing that shares so few words shares word pairs
+            return 0.0
+        return jaccard(_pairs(first), _pairs(second))
+
+
+class EmbeddedText:
+    """Cosine of the vectors that a LangChain embedding model gives.
+
+    Vectors stand in the ledger, one byte a dimension, for as long as the window does: a text that is remembered is not
+    embedded again. The model is called in the step of the node that wrote, synchronously; when it fails, the guard is
+    broken and the loop goes to a person.
+
+    Args:
+        embeddings: Any LangChain `Embeddings`.
+        threshold: From where on two texts say the same; it depends on the model, so measure it on pairs of your own.
+        name: Name of the model in the ledger. A thread that holds vectors of another name does not compare them.
+    """
+
+    def __init__(self, embeddings: Embeddings, threshold: float = 0.8, name: str | None = None) -> None:
+        if not isinstance(embeddings, Embeddings):
+            msg = f"embeddings must be a LangChain Embeddings, got {embeddings!r}"
+            raise TypeError(msg)
+        model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
+        self.embeddings = embeddings
+        self.threshold = threshold
+        self.name = name or f"vector:{type(embeddings).__name__}{f':{model}' if isinstance(model, str) else ''}"
+
+    def __repr__(self) -> str:
+        return f"EmbeddedText({self.name!r})"
+
+    def note(self, text: str, earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """See `Similarity.note`."""
+        text = text[:EMBEDDED]
+        fingerprint = xxh3_64_hexdigest(text.encode("utf-8", "replace"))
+        for note in earlier:
+            if note.get("text") == fingerprint:
+                return {"text": fingerprint, "vector": note["vector"]}
+        return {"text": fingerprint, "vector": _packed(self.embeddings.embed_documents([text])[0])}
+
+    def alike(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+        """See `Similarity.alike`."""
+        if one["text"] == other["text"]:
+            return 1.0
+        first, second = _unpacked(one["vector"]), _unpacked(other["vector"])
+        norm = (sum(map(mul, first, first)) * sum(map(mul, second, second))) ** 0.5
+        return max(0.0, sum(map(mul, first, second)) / norm) if norm and len(first) == len(second) else 0.0
+
+
+def as_similarity(thing: Any) -> Similarity:
+    """Return the measure that a setting stands for: itself, a LangChain `Embeddings`, or `None` for the words.
+
+    Raises:
+        TypeError: It is none of these.
+    """
+    if thing is None:
+        return WordPairs()
+    if isinstance(thing, Embeddings):
+        return EmbeddedText(thing)
+    if all(hasattr(thing, part) for part in ("name", "threshold", "note", "alike")) and not isinstance(thing, type):
+        found: Similarity = thing
+        return found
+    msg = f"similarity must be a LangChain Embeddings or a Similarity, got {thing!r}"
+    raise TypeError(msg)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the numbers, names and file names in the first 400 characters of a text, in order, each once.
+
+    A name is told by its form, in any language that has capitals: a digit, a dot or slash inside, a capital inside, or
+    a capital that begins no sentence.
+    """
+    return list(dict.fromkeys([name.lower() for name in _NAME.findall(text[:HEAD])]))
+
+
+def jaccard(one: set[Any], other: set[Any]) -> float:
+    """Return the share of what two sets have in common; two empty ones have all in common."""
+    shared = len(one & other)
+    union = len(one) + len(other) - shared
+    return shared / union if union else 1.0
+
+
+def prose(payload: Any) -> tuple[str, list[str]]:
+    """Return the running text in a payload, and what the payload and the text name (bounded, both).
+
+    Of an update, the texts with a blank in them are prose, in the order of their keys. The other ones (a verdict, a
+    path) and numbers that say where in the work it is (`page`, `line`) are names; ids and other numbers do not count,
+    for they may change with each message.
+    """
+    if type(payload) is str:
+        text = payload.strip()
+        return text, names_in(text)
+    found = _Found([], [], EMBEDDED)
+    found.add(payload, "", 0)
+    text = "\n".join(found.parts)
+    return text, list(dict.fromkeys(found.labels[:LABELS] + names_in(text)))
+
+
+@dataclass(slots=True)
+class _Found:
+    parts: list[str]
+    labels: list[str]
+    room: int
+
+    def add(self, value: Any, key: str, depth: int) -> None:
+        """Add what `value` holds while there is room."""
+        if self.room <= 0 or depth > DEPTH:
+            return
+        if isinstance(value, str):
+            self._text(value.strip(), key, depth)
+        elif isinstance(value, (int, float)):
+            if key.lower() in POSITIONS:
+                self.labels.append(f"{key}={value}")
+        elif isinstance(value, BaseMessage):
+            self.add(str(value.text), key, depth)
+        elif isinstance(value, BaseModel):
+            self.add(dict(value), key, depth)
+        elif isinstance(value, Mapping):
+            for name in sorted(value, key=str):
+                self.add(value[name], str(name), depth + 1)
+        elif isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
+            for item in value[:EMBEDDED]:
+                self.add(item, key, depth + 1)
+
+    def _text(self, text: str, key: str, depth: int) -> None:
+        if " " in text or depth == 0:
+            self.parts.append(text[: self.room])
+            self.room -= len(text)
+        elif text and not key.lower().endswith("id") and len(self.labels) < LABELS:
+            self.labels.append(scrub_volatile(text[:LABEL]).lower())
+
+
+def _pairs(words: list[str]) -> set[Any]:
+    return set(pairwise(words)) or set(words)
+
+
+def _packed(vector: Sequence[float]) -> str:
+    if not 0 < len(vector) <= LARGEST_VECTOR:
+        msg = f"embeddings must give vectors of 1 to {LARGEST_VECTOR} dimensions, got {len(vector)}"
+        raise ValueError(msg)
+    scale = 127 / (max(map(abs, vector)) or 1)
+    return b64encode(array("b", [round(part * scale) for part in vector]).tobytes()).decode()
+
+
+def _unpacked(vector: str) -> array[int]:
+    return array("b", b64decode(vector))
