@@ -48,7 +48,7 @@ _PROGRESS = (
     UnchangedArtifact(),
     # A complaint that comes back after a fix that changed nothing needs no third time.
     UnchangedArtifact(1, stand_in=False) & RestatedPayload(times=2, window=6, same_names=False),
-    RepeatedPayload(),
+    RepeatedPayload(window=5),
     RestatedPayload(),
     Oscillation(laps=3),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +11,10 @@ from langchain_core.embeddings import Embeddings
 from langgraph_loopguard.core.conditions import Condition, graded, holds
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.core.reader import Reader
-from langgraph_loopguard.core.similarity import Similarity, as_similarity, jaccard, prose
+from langgraph_loopguard.core.similarity import Similarity, as_similarity, jaccard, prose, words_and_names
 from langgraph_loopguard.core.verdict import PROCEED, Verdict
 
-SAME_NAMES = 0.7
+SAME_NAMES = 0.6
 """Share of the names in two texts that must be in both. Below, they are about different things."""
 
 
@@ -31,8 +31,11 @@ class TextReader:
 
     def read(self, node: str, payload: Any, earlier: Iterable[Any]) -> Any:
         """See `Reader.read`."""
-        text, names = prose(payload)
-        return {**self.similarity.note(text, earlier), "names": " ".join(names)} if text else None
+        text, labels = prose(payload)
+        if not text:
+            return None
+        words, names = words_and_names(text)
+        return {**self.similarity.note(text, words, earlier), "names": labels + names}
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,11 +43,11 @@ class RestatedPayload(Condition):
     """A node says the same `times` times in other words, within its last `window` emissions.
 
     The nodes that make the work product are left out: what they write is alike by nature. A text that names other
-    things (files, numbers, people) is about other work, however alike the wording: batches, pages and lists that
-    shrink are no loop.
+    things (files, numbers, people), or fewer of them, is about other work, however alike the wording: batches, pages
+    and lists that shrink are no loop.
 
     Args:
-        threshold: How alike two texts must be, from above 0 to 1. `None`: what suits the similarity (0.3 for words).
+        threshold: How alike two texts must be, from above 0 to 1. `None`: what suits the similarity (0.25 for words).
         times: Emissions that say the same, the present one included; at least 2.
         node: The only node to look at; `None` looks at each that does not make the work product.
         window: Emissions of the node to look back on; it must hold `times`. `None`: twice `times`.
@@ -103,11 +106,21 @@ class RestatedPayload(Condition):
         note = window[-1].get("notes", {}).get(key)
         if note is None:
             return PROCEED
-        same = []
-        for entry in window[:-1]:
-            earlier = entry.get("notes", {}).get(key)
-            if earlier is not None and (score := self._alike(earlier, note)) is not None:
-                same.append({"visit": entry["n"], "cycle": entry["cycle"], "alike": score})
+        names = set(note["names"])
+        noted = [
+            (entry, earlier)
+            for entry in window[:-1]
+            if (earlier := entry.get("notes", {}).get(key)) is not None
+            and (not self.same_names or about_the_same(names, set(earlier["names"])))
+        ]
+        if len(noted) < least - 1:
+            return PROCEED
+        scores = self.reader.similarity.alike(note, [earlier for _, earlier in noted])
+        same = [
+            {"visit": entry["n"], "cycle": entry["cycle"], "alike": round(score, 2)}
+            for (entry, _), score in zip(noted, scores, strict=True)
+            if score >= self._threshold
+        ]
         count = 1 + len(same)
         if count < least:
             return PROCEED
@@ -120,10 +133,21 @@ class RestatedPayload(Condition):
     def _threshold(self) -> float:
         return self.reader.similarity.threshold if self.threshold is None else self.threshold
 
-    def _alike(self, earlier: Mapping[str, Any], note: Mapping[str, Any]) -> float | None:
-        """How alike two notes are, where it is enough."""
-        one, other = earlier["names"], note["names"]
-        if self.same_names and one != other and jaccard(set(one.split()), set(other.split())) < SAME_NAMES:
-            return None
-        score = self.reader.similarity.alike(earlier, note)
-        return round(score, 2) if score >= self._threshold else None
+
+def about_the_same(names: set[str], earlier: set[str]) -> bool:
+    """Whether a text names what an earlier one named: most of it, and not merely less (then the list gets shorter).
+
+    Where both give numbers, one at least must be the same: five open findings are not the six of before.
+    """
+    if names == earlier:
+        return True
+    if jaccard(names, earlier) < SAME_NAMES:
+        return False
+    numbers, earlier_numbers = _numbers(names), _numbers(earlier)
+    if numbers and earlier_numbers and not numbers & earlier_numbers:
+        return False
+    return not names - numbers < earlier - earlier_numbers
+
+
+def _numbers(names: set[str]) -> set[str]:
+    return {name for name in names if name[0].isdigit()}

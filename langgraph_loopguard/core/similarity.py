@@ -40,12 +40,9 @@ LABELS, LABEL = 32, 64
 """Names that are kept of a payload's values, and characters of each."""
 
 _WORD = re.compile(r"[^\W_]+")
-_NAME = re.compile(
-    r"\b\w+(?:[./]\w+)+"  # api.py, src/api
-    r"|\b[^\W_]*\d[^\W_]*\b(?![.)]\s)"  # 3, W4284542, 2024, but not the number of a list's item
-    r"|\b[^\W\d_]+[A-Z][^\W_]*"  # CrossFit, HTTP
-    r"|(?<!\A)(?<![.!?:>\n]\s)(?<!\n)\b[A-Z][^\W_]*"  # a capital that begins no sentence
-)
+_TOKEN = re.compile(r"[\w./]+")
+_EDGE = "./_"
+_ENDS = frozenset(".!?:>")
 _COMMON = frozenset(
     """
     a about after all also am an and any are as at be because been before being both but by can could did do does doing
@@ -71,17 +68,18 @@ class Similarity(Protocol):
         """From where on two texts say the same, unless a condition says otherwise."""
         ...
 
-    def note(self, text: str, earlier: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    def note(self, text: str, words: list[str], earlier: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what is remembered of a text: bounded, plain JSON.
 
         Args:
             text: The text, not empty.
+            words: The words at its head, common ones left out.
             earlier: Notes that are remembered already.
         """
         ...
 
-    def alike(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-        """Return how alike two noted texts are, from 0 to 1."""
+    def alike(self, note: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[float]:
+        """Return how alike a noted text is to each of others, from 0 to 1."""
         ...
 
 
@@ -92,21 +90,19 @@ class WordPairs:
     """
 
     name = "words"
-    threshold = 0.3
+    threshold = 0.25
 
     def __repr__(self) -> str:
         return "WordPairs()"
 
-    def note(self, text: str, earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    def note(self, text: str, words: list[str], earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """See `Similarity.note`."""
-        return {"words": " ".join([word for word in _WORD.findall(text[:HEAD].lower()) if word not in _COMMON])}
+        return {"words": words}
 
-    def alike(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    def alike(self, note: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[float]:
         """See `Similarity.alike`."""
-        first, second = one["words"].split(), other["words"].split()
-        if jaccard(set(first), set(second)) < 0.1:  # nothing that shares so few words shares word pairs
-            return 0.0
-        return jaccard(_pairs(first), _pairs(second))
+        pairs = _pairs(note["words"])
+        return [jaccard(pairs, _pairs(other["words"])) for other in others]
 
 
 class EmbeddedText:
@@ -134,7 +130,7 @@ class EmbeddedText:
     def __repr__(self) -> str:
         return f"EmbeddedText({self.name!r})"
 
-    def note(self, text: str, earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    def note(self, text: str, words: list[str], earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """See `Similarity.note`."""
         text = text[:EMBEDDED]
         fingerprint = xxh3_64_hexdigest(text.encode("utf-8", "replace"))
@@ -143,13 +139,12 @@ class EmbeddedText:
                 return {"text": fingerprint, "vector": note["vector"]}
         return {"text": fingerprint, "vector": _packed(self.embeddings.embed_documents([text])[0])}
 
-    def alike(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    def alike(self, note: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[float]:
         """See `Similarity.alike`."""
-        if one["text"] == other["text"]:
-            return 1.0
-        first, second = _unpacked(one["vector"]), _unpacked(other["vector"])
-        norm = (sum(map(mul, first, first)) * sum(map(mul, second, second))) ** 0.5
-        return max(0.0, sum(map(mul, first, second)) / norm) if norm and len(first) == len(second) else 0.0
+        vector = _unpacked(note["vector"])
+        return [
+            1.0 if other["text"] == note["text"] else _cosine(vector, _unpacked(other["vector"])) for other in others
+        ]
 
 
 def as_similarity(thing: Any) -> Similarity:
@@ -169,13 +164,38 @@ def as_similarity(thing: Any) -> Similarity:
     raise TypeError(msg)
 
 
-def names_in(text: str) -> list[str]:
-    """Return the numbers, names and file names in the first 400 characters of a text, in order, each once.
+def words_and_names(text: str) -> tuple[list[str], list[str]]:
+    """Return the words at the head of a text, common ones left out, and what it names there (each name once).
 
     A name is told by its form, in any language that has capitals: a digit, a dot or slash inside, a capital inside, or
-    a capital that begins no sentence.
+    a capital that begins no sentence. The number of a list's item is none.
     """
-    return list(dict.fromkeys([name.lower() for name in _NAME.findall(text[:HEAD])]))
+    words: list[str] = []
+    names: dict[str, None] = {}
+    for line in text[:HEAD].splitlines():
+        begins = first = True
+        for token in line.split():
+            if token.isalpha() and token.islower():  # by far the most
+                if token not in _COMMON:
+                    words.append(token)
+                begins = first = False
+                continue
+            words += [word for word in _WORD.findall(token.lower()) if word not in _COMMON]
+            if not (first and token[-1] in ".)" and token[:-1].isdigit()):
+                for found in _TOKEN.findall(token):
+                    word = found.strip(_EDGE)
+                    if _is_name(word, begins) and (name := word.lower()) not in _COMMON:
+                        names[name] = None
+            begins, first = token[-1] in _ENDS, False
+    return words, list(names)
+
+
+def _is_name(word: str, begins: bool) -> bool:
+    if not word:
+        return False
+    if word.isalpha():
+        return not word.islower() and (not begins or word[1:] != word[1:].lower())
+    return "." in word or "/" in word or word != word.lower() or any(map(str.isdigit, word))
 
 
 def jaccard(one: set[Any], other: set[Any]) -> float:
@@ -186,19 +206,17 @@ def jaccard(one: set[Any], other: set[Any]) -> float:
 
 
 def prose(payload: Any) -> tuple[str, list[str]]:
-    """Return the running text in a payload, and what the payload and the text name (bounded, both).
+    """Return the running text in a payload, and what its other values name (bounded, both).
 
     Of an update, the texts with a blank in them are prose, in the order of their keys. The other ones (a verdict, a
     path) and numbers that say where in the work it is (`page`, `line`) are names; ids and other numbers do not count,
     for they may change with each message.
     """
     if type(payload) is str:
-        text = payload.strip()
-        return text, names_in(text)
+        return payload.strip(), []
     found = _Found([], [], EMBEDDED)
     found.add(payload, "", 0)
-    text = "\n".join(found.parts)
-    return text, list(dict.fromkeys(found.labels[:LABELS] + names_in(text)))
+    return "\n".join(found.parts), found.labels[:LABELS]
 
 
 @dataclass(slots=True)
@@ -237,6 +255,11 @@ class _Found:
 
 def _pairs(words: list[str]) -> set[Any]:
     return set(pairwise(words)) or set(words)
+
+
+def _cosine(one: array[int], other: array[int]) -> float:
+    norm = (sum(map(mul, one, one)) * sum(map(mul, other, other))) ** 0.5
+    return max(0.0, sum(map(mul, one, other)) / norm) if norm and len(one) == len(other) else 0.0
 
 
 def _packed(vector: Sequence[float]) -> str:
