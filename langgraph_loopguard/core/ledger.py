@@ -512,6 +512,8 @@ def alike(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
     Every key must be equal; a whole number that grew by one per visit is a counter, and a counter hides no repeat.
     """
     first, second = earlier["keys"], later["keys"]
+    if first == second:
+        return bool(second)
     if not second or first.keys() != second.keys():
         return False
     visits = later["n"] - earlier["n"]
@@ -530,4 +532,10 @@ def alike(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
 
 def repeats(window: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the entries of a window that are alike to its last one, oldest first, the last one included."""
-    return [entry for entry in window[:-1] if alike(entry, window[-1])] + [window[-1]] if window else []
+    if not window:
+        return []
+    last = window[-1]
+    keys = last["keys"]
+    if keys and int not in map(type, keys.values()):  # without a number there is no counter: the same is equal
+        return [entry for entry in window[:-1] if entry["keys"] == keys] + [last]
+    return [entry for entry in window[:-1] if alike(entry, last)] + [last]

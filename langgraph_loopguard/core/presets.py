@@ -24,7 +24,7 @@ Preset = Literal["strict", "progress", "observe-only"]
 - `strict`: none but `StepReserve`: a hard cap of three cycles decides, and looks at nothing. It misses no loop, and
   stops honest work that needs a fourth cycle just the same.
 - `progress`: goes on while what is open reaches new lows, and stops a pair that stands still, repeats itself or says
-  the same in other words; the cap of ten is the last resort. It misses a pair that makes something new each time and
+  the same in other words; the cap of 25 is the last resort. It misses a pair that makes something new each time and
   gets nowhere, unless a `measure` shows it; then the cap stops that one.
 - `observe-only`: judges as `progress` does, but only writes and logs what it would have done; nothing is stopped, not
   even by the cap. For a trial in production.
@@ -55,6 +55,6 @@ _PROGRESS = (
 
 PRESETS: dict[str, Rules] = {
     "strict": Rules((StepReserve(),), max_cycles=3),
-    "progress": Rules(_PROGRESS, max_cycles=10),
-    "observe-only": Rules(_PROGRESS, max_cycles=10, observes=True),
+    "progress": Rules(_PROGRESS, max_cycles=25),
+    "observe-only": Rules(_PROGRESS, max_cycles=25, observes=True),
 }

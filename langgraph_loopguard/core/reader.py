@@ -22,6 +22,11 @@ class Reader(Protocol):
         """Name under which its notes stand; readers of one name are one."""
         ...
 
+    @property
+    def skips_makers(self) -> bool:
+        """Whether what a node writes as the work product itself need not be looked at."""
+        ...
+
     def read(self, node: str, payload: Any, earlier: Iterable[Any]) -> Any:
         """Return the note on a payload, as bounded, plain JSON; `None` when there is nothing to note.
 

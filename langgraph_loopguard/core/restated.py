@@ -23,14 +23,22 @@ class TextReader:
     """Notes how a text is worded (as a `Similarity` remembers it) and what it names."""
 
     similarity: Similarity
+    node: str | None = None
 
     @property
     def name(self) -> str:
         """See `Reader.name`."""
-        return f"text:{self.similarity.name}"
+        return f"text:{self.similarity.name}{f':{self.node}' if self.node is not None else ''}"
+
+    @property
+    def skips_makers(self) -> bool:
+        """See `Reader.skips_makers`."""
+        return self.node is None
 
     def read(self, node: str, payload: Any, earlier: Iterable[Any]) -> Any:
         """See `Reader.read`."""
+        if self.node is not None and node != self.node:
+            return None
         text, labels = prose(payload)
         if not text:
             return None
@@ -70,7 +78,7 @@ class RestatedPayload(Condition):
         if self.threshold is not None and not (number and 0 < self.threshold <= 1):
             msg = f"RestatedPayload(threshold) must be a number above 0 and at most 1, got {self.threshold!r}"
             raise ValueError(msg)
-        object.__setattr__(self, "_reader", TextReader(as_similarity(self.similarity)))
+        object.__setattr__(self, "_reader", TextReader(as_similarity(self.similarity), self.node))
 
     @property
     def reader(self) -> TextReader:

@@ -35,6 +35,11 @@ class SchemaReader:
         shown = getattr(self.model, "__qualname__", None) or repr(self.model)
         return ":".join(("schema", shown[:TEXT], self.node or "", self.key or ""))
 
+    @property
+    def skips_makers(self) -> bool:
+        """See `Reader.skips_makers`."""
+        return False
+
     def read(self, node: str, payload: Any, earlier: Iterable[Any]) -> Any:
         """See `Reader.read`. A text is read as JSON, unless the schema takes it as it is."""
         if self.node is not None and node != self.node:
@@ -79,6 +84,8 @@ class InvalidPayload(Condition):
                 msg = f"InvalidPayload({parameter}) must be a name, got {value!r}"
                 raise ValueError(msg)
         try:
+            if self.model is None or isinstance(self.model, str):  # pydantic would look for a type of that name later
+                raise TypeError(self.model)
             _adapter(self.model)
         except Exception as error:
             msg = (

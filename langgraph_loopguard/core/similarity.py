@@ -8,6 +8,7 @@ whole text, whose examples and code are alike from one remark to the next (the c
 from __future__ import annotations
 
 import re
+import string
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,10 +26,10 @@ from langgraph_loopguard.core.fingerprint import scrub_volatile
 from langgraph_loopguard.core.ledger import POSITIONS
 
 HEAD = 400
-"""Characters of a text that are compared by their words, and that bound what is remembered of it."""
+"""Characters of a text that are compared, and that bound what is remembered of it."""
 
-EMBEDDED = 8000
-"""Characters of a text that are given to an embedding model."""
+ROOM = 2000
+"""Characters of running text that are collected from an update."""
 
 LARGEST_VECTOR = 4096
 """Dimensions that a vector may have, for it stands in the ledger."""
@@ -39,9 +40,14 @@ DEPTH = 16
 LABELS, LABEL = 32, 64
 """Names that are kept of a payload's values, and characters of each."""
 
-_WORD = re.compile(r"[^\W_]+")
+_BLANKS = str.maketrans(
+    dict.fromkeys([*map(ord, string.punctuation), 0xA1, 0xAB, 0xB7, 0xBB, 0xBF, *range(0x2000, 0x2070)], " ")
+)
+"""Punctuation, as far as it may stand at a word, becomes a blank."""
+
 _TOKEN = re.compile(r"[\w./]+")
 _EDGE = "./_"
+_BREAK = " : "
 _ENDS = frozenset(".!?:>")
 _COMMON = frozenset(
     """
@@ -106,7 +112,7 @@ class WordPairs:
 
 
 class EmbeddedText:
-    """Cosine of the vectors that a LangChain embedding model gives.
+    """Cosine of the vectors that a LangChain embedding model gives for the first 400 characters.
 
     Vectors stand in the ledger, one byte a dimension, for as long as the window does: a text that is remembered is not
     embedded again. The model is called in the step of the node that wrote, synchronously; when it fails, the guard is
@@ -132,7 +138,7 @@ class EmbeddedText:
 
     def note(self, text: str, words: list[str], earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """See `Similarity.note`."""
-        text = text[:EMBEDDED]
+        text = text[:HEAD]
         fingerprint = xxh3_64_hexdigest(text.encode("utf-8", "replace"))
         for note in earlier:
             if note.get("text") == fingerprint:
@@ -170,23 +176,20 @@ def words_and_names(text: str) -> tuple[list[str], list[str]]:
     A name is told by its form, in any language that has capitals: a digit, a dot or slash inside, a capital inside, or
     a capital that begins no sentence. The number of a list's item is none.
     """
-    words: list[str] = []
+    head = text[:HEAD]
+    words = [word for word in head.lower().translate(_BLANKS).split() if word not in _COMMON]
+    tokens = head.replace("\n", _BREAK).split()
     names: dict[str, None] = {}
-    for line in text[:HEAD].splitlines():
-        begins = first = True
-        for token in line.split():
-            if token.isalpha() and token.islower():  # by far the most
-                if token not in _COMMON:
-                    words.append(token)
-                begins = first = False
-                continue
-            words += [word for word in _WORD.findall(token.lower()) if word not in _COMMON]
-            if not (first and token[-1] in ".)" and token[:-1].isdigit()):
-                for found in _TOKEN.findall(token):
-                    word = found.strip(_EDGE)
-                    if _is_name(word, begins) and (name := word.lower()) not in _COMMON:
-                        names[name] = None
-            begins, first = token[-1] in _ENDS, False
+    for at in [at for at, token in enumerate(tokens) if not (token.isalpha() and token.islower())]:  # a few of many
+        token, before = tokens[at], tokens[at - 1] if at else ":"
+        if before == ":" and token[-1] in ".)" and token[:-1].isdigit():
+            tokens[at] = ":"  # what follows begins a sentence
+            continue
+        begins = before[-1] in _ENDS
+        for found in _TOKEN.findall(token):
+            word = found.strip(_EDGE)
+            if _is_name(word, begins) and (name := word.lower()) not in _COMMON:
+                names[name] = None
     return words, list(names)
 
 
@@ -214,7 +217,7 @@ def prose(payload: Any) -> tuple[str, list[str]]:
     """
     if type(payload) is str:
         return payload.strip(), []
-    found = _Found([], [], EMBEDDED)
+    found = _Found([], [], ROOM)
     found.add(payload, "", 0)
     return "\n".join(found.parts), found.labels[:LABELS]
 
@@ -242,7 +245,7 @@ class _Found:
             for name in sorted(value, key=str):
                 self.add(value[name], str(name), depth + 1)
         elif isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
-            for item in value[:EMBEDDED]:
+            for item in value[:ROOM]:
                 self.add(item, key, depth + 1)
 
     def _text(self, text: str, key: str, depth: int) -> None:

@@ -41,7 +41,7 @@ def guard_loop(
         builder: A `StateGraph` with its nodes and edges.
         *nodes: Two or more node names; the loop's first edge is `nodes[0] -> nodes[1]`. Three or more are one ring.
         max_cycles: Cycles allowed: with 3, the fourth crossing of the first edge goes to the escalation. `None`: 3, or
-            10 with a preset that looks for progress.
+            25 with a preset that looks for progress.
         stop_when: A condition (or a function of the `Ledger`) that stops the loop too.
         preset: Conditions that come with the guard (see `Preset`).
         key: What a budget belongs to: a state key or a function of the state. `None`: one budget.

@@ -378,6 +378,8 @@ class LoopGuard:
             moved = {key: payload[key] for key in payload if key not in unmoved} if unmoved else payload
             notes = {}
             for reader in self.readers:
+                if reader.skips_makers and "stand_in" in visit:
+                    continue
                 note = reader.read(node, moved, earlier(reader.name) if earlier is not None else ())
                 if note is not None:
                     notes[reader.name] = note

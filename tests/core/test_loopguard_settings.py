@@ -137,11 +137,11 @@ def test_conditions_join_the_cap() -> None:
         MaxCycles(4) | StepReserve() | Oscillation()
         == LoopGuard("a", "b", max_cycles=4, stop_when=Oscillation()).condition
     )
-    progress = AnyOf((MaxCycles(10), *PRESETS["progress"].conditions))
+    progress = AnyOf((MaxCycles(25), *PRESETS["progress"].conditions))
     assert progress == LoopGuard("a", "b", preset="progress").condition
 
 
-@pytest.mark.parametrize(("preset", "cap"), [("strict", 3), ("progress", 10), ("observe-only", 10)])
+@pytest.mark.parametrize(("preset", "cap"), [("strict", 3), ("progress", 25), ("observe-only", 25)])
 def test_each_preset_has_a_cap_of_its_own(preset: Any, cap: int) -> None:
     """Three cycles end work that goes well; a cap that the user names stands."""
     assert cap == LoopGuard("a", "b", preset=preset).max_cycles
