@@ -89,7 +89,7 @@ class InvalidPayload(Condition):
             _adapter(self.model)
         except Exception as error:
             msg = (
-                f"InvalidPayload(model) must be a pydantic model or a type that pydantic can check, got {self.model!r}"
+                f"InvalidPayload(model) must be a type that pydantic can check, got {self.model!r}"
             )
             raise ValueError(msg) from error
 
