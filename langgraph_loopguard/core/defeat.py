@@ -10,7 +10,7 @@ from typing import Any
 
 from langgraph_loopguard.core.conditions import AllOf, AnyOf, Condition, Oscillation, RepeatedPayload
 from langgraph_loopguard.core.explain import looks_volatile
-from langgraph_loopguard.core.ledger import _POSITIONS, alike
+from langgraph_loopguard.core.ledger import POSITIONS, alike
 
 FEWEST = 3
 """Visits that it takes to believe it."""
@@ -58,7 +58,7 @@ def _only_difference(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> st
     if first.keys() != second.keys():
         return None
     changed = [key for key in second if first[key] != second[key] and not _counts(first[key], second[key])]
-    if len(changed) != 1 or changed[0].lower() in _POSITIONS:
+    if len(changed) != 1 or changed[0].lower() in POSITIONS:
         return None
     key: str = changed[0]
     return key if alike(_without(earlier, key), _without(later, key)) else None

@@ -88,9 +88,7 @@ class InvalidPayload(Condition):
                 raise TypeError(self.model)
             _adapter(self.model)
         except Exception as error:
-            msg = (
-                f"InvalidPayload(model) must be a type that pydantic can check, got {self.model!r}"
-            )
+            msg = f"InvalidPayload(model) must be a type that pydantic can check, got {self.model!r}"
             raise ValueError(msg) from error
 
     @property

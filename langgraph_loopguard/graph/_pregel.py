@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import set_config_context
 from langgraph.types import CachePolicy
 
 BranchT = TypeVar("BranchT", bound=tuple[Any, ...])
@@ -22,6 +23,7 @@ READ = "__pregel_read"
 SEND = "__pregel_send"
 CHECKPOINTER = "__pregel_checkpointer"
 PUSH_TRIGGER = "__pregel_push"
+RUNTIME = "__pregel_runtime"
 NOTE = "__loopguard_visit"
 """Key of our own, beside LangGraph's."""
 
@@ -35,6 +37,14 @@ def read(config: RunnableConfig, keys: Sequence[str], *, fresh: bool) -> dict[st
 def write(config: RunnableConfig, writes: Sequence[tuple[str, Any]]) -> None:
     """Add writes to those of the present task."""
     config["configurable"][SEND](writes)
+
+
+def stream(config: RunnableConfig, chunk: Any) -> None:
+    """Send a chunk to the run's `custom` stream, where somebody listens to it; outside of a run nobody does."""
+    writer = getattr(config["configurable"].get(RUNTIME), "stream_writer", None)
+    if writer is not None:
+        with set_config_context(config) as context:  # the writer asks the context which graph it is in
+            context.run(writer, chunk)
 
 
 def without_reader(branch: BranchT) -> BranchT:

@@ -59,9 +59,13 @@ class _Pass:
         event: What is written.
         ledger: What the ledger is after it.
         shut: They must not be entered.
+        warned: What is near, though they may be entered.
     """
 
-    __slots__ = ("before", "event", "guard", "indexes", "key", "ledger", "prior", "scope", "shut", "source", "targets")
+    __slots__ = (
+        *("before", "event", "guard", "indexes", "key", "ledger", "prior", "scope", "shut", "source", "targets"),
+        "warned",
+    )
 
     def __init__(self, guard: LoopGuard, source: str, key: Any, scope: str) -> None:
         self.guard = guard
@@ -71,6 +75,7 @@ class _Pass:
         self.indexes: list[int] = []
         self.targets: list[str] = []
         self.shut = False
+        self.warned: Reason | None = None
 
     def fold(self) -> None:
         """Fold the event into the ledger from before the superstep."""
@@ -141,6 +146,7 @@ class _Pass:
             return None
         if verdict.warned and verdict.reason is not None:
             logger.warning("guard %s at %s: %s", self.guard.name, self.source, verdict.reason.message)
+            self.warned = verdict.reason
         return verdict.reason if verdict.tripped else None
 
     def _trip(self, reason: Reason) -> dict[str, Any]:
@@ -218,6 +224,9 @@ def pass_gate(
         note["counted"].add(one.guard.name)
         if entry is not None and one.event["visit"] is not None and not one.shut:
             one.guard.tell_defeat(one.ledger, one.source, entry["content"])
+        if one.warned is not None:
+            warning = {"guard": one.guard.name, "node": one.source, "warning": one.warned.to_json()}
+            _pregel.stream(config, {"loopguard": warning})
         if one.shut and "trip" in one.event:
             sends = [d for i in one.indexes if isinstance(d := destinations[i], Send)]
             if sends:

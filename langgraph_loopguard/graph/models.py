@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -71,6 +72,9 @@ class Decision(BaseModel):
     extra_cycles: int = Field(default=0, ge=0, le=1_000_000, description="retry: cycles added to the cap")
     extra_tokens: int = Field(default=0, ge=0, le=10**15, description="retry: tokens added to the budget")
     extra_seconds: float = Field(default=0, ge=0, le=10**9, description="retry: seconds added to the budget")
+    extra_usd: Decimal = Field(
+        default=Decimal(0), ge=0, le=10**9, description="retry: US dollars added to the budget, as an exact decimal"
+    )
     decided_by: str | None = None
     note: str | None = None
     escalation_id: str | None = Field(
@@ -81,7 +85,9 @@ class Decision(BaseModel):
     decided_at: str | None = None
     schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
 
-    @field_validator("fix", "extra_cycles", "extra_tokens", "extra_seconds", "schema_version", mode="before")
+    @field_validator(
+        "fix", "extra_cycles", "extra_tokens", "extra_seconds", "extra_usd", "schema_version", mode="before"
+    )
     @classmethod
     def _no_bool(cls, value: Any) -> Any:
         if isinstance(value, bool):  # pydantic would take True for 1
@@ -94,8 +100,8 @@ class Decision(BaseModel):
         if self.action == "edit" and self.artifact is None:
             msg = "action 'edit' needs an artifact"
             raise ValueError(msg)
-        if self.action != "retry" and (self.extra_cycles or self.extra_tokens or self.extra_seconds):
-            msg = f"extra_cycles, extra_tokens and extra_seconds go with action 'retry', not with {self.action!r}"
+        if self.action != "retry" and (self.extra_cycles or self.extra_tokens or self.extra_seconds or self.extra_usd):
+            msg = f"extra cycles, tokens, seconds and usd go with action 'retry', not with {self.action!r}"
             raise ValueError(msg)
         if self.action != "accept" and self.fix is not None:
             msg = f"fix={self.fix} goes with action 'accept', not with {self.action!r}"

@@ -9,7 +9,12 @@ from typing import Any
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.graph.guard import LoopGuard
 
-BUDGETS = {"MaxCycles": "extra_cycles", "TokenBudget": "extra_tokens", "TimeBudget": "extra_seconds"}
+BUDGETS = {
+    "MaxCycles": "extra_cycles",
+    "TokenBudget": "extra_tokens",
+    "TimeBudget": "extra_seconds",
+    "CostBudget": "extra_usd",
+}
 """Field of a decision that renews what a condition limits."""
 
 

@@ -171,7 +171,12 @@ class Resolution:
 
 
 def _event(guard: LoopGuard, scope: str, escalation_id: str, decision: Decision) -> dict[str, Any]:
-    granted = {"cycles": decision.extra_cycles, "tokens": decision.extra_tokens, "seconds": decision.extra_seconds}
+    granted: dict[str, Any] = {
+        "cycles": decision.extra_cycles,
+        "tokens": decision.extra_tokens,
+        "seconds": decision.extra_seconds,
+        "usd": f"{decision.extra_usd:f}" if decision.extra_usd else None,
+    }
     return {
         **guard.stamp,
         "scope": scope,
