@@ -291,7 +291,7 @@ class MaxCycles(Condition):
         if cycles <= limit and (self.warn_at is None or cycles < self.warn_at + more):
             return PROCEED
         over = cycles > limit
-        asked = f"cycle {cycles} was asked for" if over else f"cycle {cycles} begins"
+        asked = f"cycle {cycles} was asked for" if over else f"this is cycle {cycles}"
         message = f"{asked}, the cap is {limit}"
         return graded(over, self.name, "exhausted", limit, cycles, message, {"visits": ledger.visits})
 

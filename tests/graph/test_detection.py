@@ -197,14 +197,14 @@ def test_models_without_a_price_are_said(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_a_warning_is_seen_in_the_stream_and_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Before the trip, with the reason; without `warn_at` nothing is added to the stream."""
-    for warn_at, expected in ((2, [2, 3]), (None, [])):
+    """At each handoff before the trip, with the reason; without `warn_at` nothing is added to the stream."""
+    for warn_at, expected in ((2, [2, 2, 3, 3]), (None, [])):
         graph, _ = looping(["text"], stop_when=MaxCycles(3, warn_at=warn_at))
         caplog.clear()
         with caplog.at_level(logging.WARNING, "langgraph_loopguard"):
             chunks = [chunk for chunk in graph.stream({}, CONFIG, stream_mode="custom") if "loopguard" in chunk]
         assert expected == [chunk["loopguard"]["warning"]["observed"] for chunk in chunks]
-        assert len(expected) == sum("the cap is 3" in record.message for record in caplog.records)
+        assert len(expected) == sum("this is cycle" in record.message for record in caplog.records)
         if chunks:
             assert {"guard": "reviewer-fixer", "node": "reviewer"}.items() <= chunks[0]["loopguard"].items()
 
@@ -213,4 +213,4 @@ async def test_a_warning_is_seen_in_an_async_stream() -> None:
     """The same way."""
     graph, _ = looping(["text"], stop_when=MaxCycles(3, warn_at=3))
     chunks = [chunk async for chunk in graph.astream({}, CONFIG, stream_mode="custom")]
-    assert [3] == [chunk["loopguard"]["warning"]["observed"] for chunk in chunks]
+    assert [3, 3] == [chunk["loopguard"]["warning"]["observed"] for chunk in chunks]
