@@ -107,14 +107,13 @@ def candidates(pairs: Pairs) -> tuple[dict[str, Measure], list[str]]:
     if embedded is None:
         missing.append("wordllama (a static embedding model that ships its weights)")
     else:
-        whole = EmbeddedText(embedded)
+        measure = EmbeddedText(embedded)
 
         def vector(a: str, b: str) -> float:
-            first, second = whole.note(a, []), whole.note(b, [])
-            return whole.alike(first, [second])[0]
+            first, second = measure.note(a, []), measure.note(b, [])
+            return measure.alike(first, [second])[0]
 
-        found["WordLlama 256, whole text (as `Embeddings`)"] = vector
-        found["WordLlama 256, first 400 characters"] = lambda a, b: vector(a[:400], b[:400])
+        found["WordLlama 256, static vectors, as `Embeddings`"] = vector
     return found, missing
 
 

@@ -177,10 +177,11 @@ def words_and_names(text: str) -> tuple[list[str], list[str]]:
     a capital that begins no sentence. The number of a list's item is none.
     """
     head = text[:HEAD]
-    words = [word for word in head.lower().translate(_BLANKS).split() if word not in _COMMON]
-    tokens = head.replace("\n", _BREAK).split()
+    all_words = head.lower().translate(_BLANKS).split()
+    words = [word for word in all_words if word not in _COMMON]
+    tokens, plain = head.replace("\n", _BREAK).split(), set(all_words)
     names: dict[str, None] = {}
-    for at in [at for at, token in enumerate(tokens) if not (token.isalpha() and token.islower())]:  # a few of many
+    for at in [at for at, token in enumerate(tokens) if token not in plain or not token.isalpha()]:  # a few of many
         token, before = tokens[at], tokens[at - 1] if at else ":"
         if before == ":" and token[-1] in ".)" and token[:-1].isdigit():
             tokens[at] = ":"  # what follows begins a sentence

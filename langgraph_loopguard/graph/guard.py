@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import orjson
 from langgraph.constants import END, START
+from xxhash import xxh3_128_hexdigest
 
 from langgraph_loopguard.core.conditions import (
     AnyOf,
@@ -371,7 +372,9 @@ class LoopGuard:
         if artifact is not None:
             visit["artifact"] = self.fingerprinter.fingerprint(artifact)
         elif self.by_emission and keys and node == self.nodes[1]:
-            visit["artifact"], visit["stand_in"] = self.fingerprinter.fingerprint(keys), True
+            # The keys' values are fingerprints already: no canonical form needs to be made of them.
+            joined = orjson.dumps(keys, option=orjson.OPT_SORT_KEYS)
+            visit["artifact"], visit["stand_in"] = xxh3_128_hexdigest(joined), True
         if measure is not None:
             visit["measure"] = read_measure(measure)
         if self.readers and payload is not None:
@@ -394,7 +397,7 @@ class LoopGuard:
         """Return one fingerprint per key; whole numbers stand as themselves, so that a counter can be told."""
         if payload is None:
             return {}
-        if not isinstance(payload, Mapping):
+        if type(payload) is str or not isinstance(payload, Mapping):
             return {"": self.fingerprinter.fingerprint(payload)}
         return self.fingerprinter.fingerprints(payload)
 
