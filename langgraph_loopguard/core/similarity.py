@@ -47,6 +47,7 @@ _BLANKS = str.maketrans(
 
 _TOKEN = re.compile(r"[\w./]+")
 _EDGE = "./_"
+_MARKS = string.punctuation + "\u2018\u2019\u201c\u201d\u2026"
 _BREAK = " : "
 _ENDS = frozenset(".!?:>")
 _COMMON = frozenset(
@@ -187,16 +188,19 @@ def words_and_names(text: str) -> tuple[list[str], list[str]]:
             tokens[at] = ":"  # what follows begins a sentence
             continue
         begins = before[-1] in _ENDS
-        for found in _TOKEN.findall(token):
+        word = token.strip(_MARKS)
+        if word.isalpha():
+            if not word.islower() and (not begins or word[1:] != word[1:].lower()):
+                names[word.lower()] = None
+            continue
+        for found in _TOKEN.findall(word):
             word = found.strip(_EDGE)
-            if _is_name(word, begins) and (name := word.lower()) not in _COMMON:
-                names[name] = None
-    return words, list(names)
+            if word and _is_name(word, begins):
+                names[word.lower()] = None
+    return words, [name for name in names if name not in _COMMON]
 
 
 def _is_name(word: str, begins: bool) -> bool:
-    if not word:
-        return False
     if word.isalpha():
         return not word.islower() and (not begins or word[1:] != word[1:].lower())
     return "." in word or "/" in word or word != word.lower() or any(map(str.isdigit, word))
