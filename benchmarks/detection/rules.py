@@ -6,6 +6,7 @@ from benchmarks.detection.play import Maker
 from benchmarks.detection.traces import Trace
 from langgraph_loopguard import (
     Condition,
+    Ledger,
     LoopGuard,
     MaxCycles,
     NoProgress,
@@ -55,8 +56,15 @@ RULES: dict[str, Maker] = {
 }
 
 
+def alternates(ledger: Ledger) -> str:
+    """Two different steps in turn, three times over: a plain function is a condition too."""
+    steps = [step["keys"] for step in ledger.window("agent")[-6:]]
+    turns = len(steps) == 6 and steps[:2] * 3 == steps and steps[0] != steps[1]
+    return "two steps in turn, three times over" if turns else ""
+
+
 def stuck_detector(trace: Trace) -> LoopGuard:
     """The thresholds of the OpenHands cases, written with our conditions: what their labels follow from."""
     times = trace.times or 4
-    own = RepeatedPayload(times, node="agent") | RepeatedPayload(3, node="message") | Oscillation(laps=3)
-    return LoopGuard(*trace.nodes, max_cycles=NO_CAP, stop_when=own)
+    own = RepeatedPayload(times, node="agent", window=times) | RepeatedPayload(3, node="message", window=3)
+    return LoopGuard(*trace.nodes, max_cycles=NO_CAP, stop_when=own | alternates)

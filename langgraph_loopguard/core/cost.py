@@ -31,6 +31,19 @@ class CostBudget(Condition):
     Args:
         usd: US dollars that are allowed.
         warn_at: US dollars from which on the verdict warns.
+
+    Raises:
+        ImportError: `genai-prices` is not installed.
+
+    Example:
+        ```python
+        from langgraph_loopguard import CostBudget, LoopGuard
+
+        guard = LoopGuard("reviewer", "fixer", stop_when=CostBudget("0.50", warn_at="0.40"))
+        usage = {"input_tokens": 200_000, "output_tokens": 10_000, "model": "gpt-4o"}
+        ledger, verdict = guard.observe(None, "reviewer", "remark", usage=usage)
+        assert verdict.tripped and verdict.reason.condition == "CostBudget"
+        ```
     """
 
     usd: Amount

@@ -23,6 +23,17 @@ class NoProgress(Condition):
         measure: What is open, as a number or a collection of ids: a state key or a function of the state (outside a
             graph: of the payload). `None`: what the guard measures (`LoopGuard(measure=...)`, `observe(measure=...)`).
         warn_at: Such cycles from which on the verdict warns.
+
+    Example:
+        ```python
+        from langgraph_loopguard import LoopGuard, NoProgress
+
+        guard = LoopGuard("reviewer", "fixer", max_cycles=99, stop_when=NoProgress(2))
+        ledger = None
+        for cycle, findings in enumerate([["F1", "F2"], ["F2"], ["F3"], ["F4"]]):
+            ledger, verdict = guard.observe(ledger, "reviewer", f"remark {cycle}", measure=findings)
+        assert verdict.tripped and verdict.reason.message.startswith("1 are open, no new low for 2 cycles")
+        ```
     """
 
     patience: int = 3

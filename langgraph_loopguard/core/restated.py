@@ -62,6 +62,17 @@ class RestatedPayload(Condition):
         similarity: Any LangChain `Embeddings`, or a `Similarity`. `None`: by the words, in microseconds.
         same_names: Two texts say the same only if most of their names and numbers are the same.
         warn_at: Emissions from which on the verdict warns.
+
+    Example:
+        ```python
+        from langgraph_loopguard import LoopGuard, RestatedPayload
+
+        guard = LoopGuard("reviewer", "fixer", max_cycles=10, stop_when=RestatedPayload(times=2))
+        ledger, _ = guard.observe(None, "reviewer", "The login handler never checks whether the token expired.")
+        ledger, _ = guard.observe(ledger, "fixer", "Done.")
+        ledger, verdict = guard.observe(ledger, "reviewer", "Again: the login handler never checks the token expired.")
+        assert verdict.tripped and verdict.reason.condition == "RestatedPayload"
+        ```
     """
 
     threshold: float | None = None

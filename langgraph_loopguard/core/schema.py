@@ -72,6 +72,19 @@ class InvalidPayload(Condition):
         model: A pydantic model, or any type that pydantic can check.
         node: The only node to look at; `None` looks at each.
         key: The key of the update to check; a node that did not write it is not judged. `None`: the whole payload.
+
+    Example:
+        ```python
+        from pydantic import BaseModel
+        from langgraph_loopguard import InvalidPayload, LoopGuard
+
+        class Review(BaseModel):
+            verdict: str
+
+        guard = LoopGuard("reviewer", "fixer", stop_when=InvalidPayload(Review, node="reviewer", key="review"))
+        ledger, verdict = guard.observe(None, "reviewer", {"review": {"verdict": 7}})
+        assert verdict.tripped and verdict.reason.kind == "invalid"
+        ```
     """
 
     model: Any
