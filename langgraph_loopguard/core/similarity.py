@@ -17,6 +17,7 @@ from itertools import pairwise
 from operator import mul
 from typing import Any, Protocol
 
+import orjson
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
@@ -33,6 +34,9 @@ ROOM = 2000
 
 LARGEST_VECTOR = 4096
 """Dimensions that a vector may have, for it stands in the ledger."""
+
+LONGEST_JSON = 20_000
+"""Characters of a text that are parsed where it looks like JSON."""
 
 DEPTH = 16
 """Levels of nesting of a payload that are looked at."""
@@ -218,13 +222,26 @@ def prose(payload: Any) -> tuple[str, list[str]]:
 
     Of an update, the texts with a blank in them are prose, in the order of their keys. The other ones (a verdict, a
     path) and numbers that say where in the work it is (`page`, `line`) are names; ids and other numbers do not count,
-    for they may change with each message.
+    for they may change with each message. A text that is JSON is read as what it says.
     """
     if type(payload) is str:
-        return payload.strip(), []
+        text = payload.strip()
+        if text[:1] not in ("{", "[") or (parsed := _parsed(text)) is None:
+            return text, []
+        payload = parsed
     found = _Found([], [], ROOM)
     found.add(payload, "", 0)
     return "\n".join(found.parts), found.labels[:LABELS]
+
+
+def _parsed(text: str) -> Any:
+    """Return the object or list that a text is the JSON of; `None` when it is none, or too long to look."""
+    if len(text) > LONGEST_JSON:
+        return None
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return None
 
 
 @dataclass(slots=True)
