@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from inspect import iscoroutinefunction
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.core.ledger import Ledger, alike, repeats
@@ -18,6 +18,8 @@ from langgraph_loopguard.core.verdict import PROCEED, Kind, Reason, Verdict, tri
 
 ConditionLike = Union["Condition", Callable[[Ledger], Any]]
 """A condition, or a function of the ledger that stands for one."""
+
+NamedT = TypeVar("NamedT")
 
 UNKNOWN_STRIDE = 3
 """Supersteps between two guarded crossings, as long as only one was seen."""
@@ -88,6 +90,15 @@ class Condition:
             if (value := getattr(self, setting.name)) != setting.default
         ]
         return f"{self.name}({', '.join(shown)})"
+
+
+def _by_name(what: str, pairs: Sequence[tuple[str, NamedT]]) -> dict[str, NamedT]:
+    found: dict[str, NamedT] = {}
+    for name, one in pairs:
+        if found.setdefault(name, one) != one:
+            msg = f"stop_when has two {what} named {name!r}, which would overwrite each other: {found[name]!r}, {one!r}"
+            raise ValueError(msg)
+    return found
 
 
 def _parts(kind: type[AnyOf] | type[AllOf], condition: Condition) -> tuple[Condition, ...]:
@@ -173,13 +184,14 @@ class _Joined(Condition):
 
     @property
     def readers(self) -> tuple[Reader, ...]:
-        """See `Condition.readers`; one of a name is enough."""
-        return tuple({reader.name: reader for part in self.conditions for reader in part.readers}.values())
+        """See `Condition.readers`; one of a name is enough, so that no name may have two."""
+        found = [(reader.name, reader) for part in self.conditions for reader in part.readers]
+        return tuple(_by_name("readers", found).values())
 
     @property
     def measures(self) -> Mapping[str, Selector]:
-        """See `Condition.measures`."""
-        return {name: selector for part in self.conditions for name, selector in part.measures.items()}
+        """See `Condition.measures`; no name may have two."""
+        return _by_name("measures", [pair for part in self.conditions for pair in part.measures.items()])
 
     @property
     def needs_cost(self) -> bool:

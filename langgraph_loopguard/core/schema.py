@@ -32,7 +32,8 @@ class SchemaReader:
     @property
     def name(self) -> str:
         """See `Reader.name`."""
-        shown = getattr(self.model, "__qualname__", None) or repr(self.model)
+        name = getattr(self.model, "__qualname__", None)
+        shown = f"{self.model.__module__}.{name}" if name else repr(self.model)
         return ":".join(("schema", shown[:TEXT], self.node or "", self.key or ""))
 
     @property

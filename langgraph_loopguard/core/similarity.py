@@ -106,6 +106,12 @@ class WordPairs:
     def __repr__(self) -> str:
         return "WordPairs()"
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is WordPairs
+
+    def __hash__(self) -> int:
+        return hash(WordPairs)
+
     def note(self, text: str, words: list[str], earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """See `Similarity.note`."""
         return {"words": words}
@@ -140,6 +146,12 @@ class EmbeddedText:
 
     def __repr__(self) -> str:
         return f"EmbeddedText({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EmbeddedText) and self.name == other.name and self.embeddings is other.embeddings
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def note(self, text: str, words: list[str], earlier: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """See `Similarity.note`."""

@@ -95,6 +95,15 @@ def test_a_measure_of_its_own_that_makes_no_sense_breaks_the_guard() -> None:
     assert ("broken", "ValueError") == (verdict.reason.kind, verdict.reason.observed)
 
 
+def test_two_measures_of_one_name_are_refused() -> None:
+    """Two lambdas are called alike, and would overwrite each other."""
+    condition = NoProgress(2, measure=lambda payload: 1) | NoProgress(3, measure=lambda payload: 2)
+    with pytest.raises(ValueError, match="stop_when has two measures named"):
+        LoopGuard("a", "b", stop_when=condition)
+    twice = NoProgress(2, measure="open") | NoProgress(3, measure="open")
+    assert (("open", "open"),) == LoopGuard("a", "b", stop_when=twice).measures
+
+
 def test_after_a_decision_patience_begins_anew() -> None:
     """As many whole cycles as at the start."""
     guard = LoopGuard("a", "b", max_cycles=NO_CAP, stop_when=NoProgress(2))

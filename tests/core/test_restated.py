@@ -356,3 +356,16 @@ def test_a_guard_with_a_model_can_be_hashed() -> None:
         __hash__ = None  # type: ignore[assignment]
 
     assert isinstance(hash(LoopGuard("a", "b", stop_when=RestatedPayload(similarity=Unhashable()))), int)
+
+
+def test_two_models_of_one_name_are_refused() -> None:
+    """They would compare each other's vectors; a name of its own parts them, and the same one may be used twice."""
+    model = Letters()
+    same = RestatedPayload(similarity=model) | RestatedPayload(times=2, similarity=model)
+    assert 1 == len(LoopGuard("a", "b", stop_when=same).readers)
+    assert 1 == len(LoopGuard("a", "b", preset="progress", stop_when=RestatedPayload()).readers)
+    other = RestatedPayload(similarity=model) | RestatedPayload(similarity=Letters())
+    with pytest.raises(ValueError, match="two readers named 'text:vector:Letters'"):
+        LoopGuard("a", "b", stop_when=other)
+    named = RestatedPayload(similarity=model) | RestatedPayload(similarity=EmbeddedText(Letters(), name="vector:mine"))
+    assert 2 == len(LoopGuard("a", "b", stop_when=named).readers)
