@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import ROUND_UP, Decimal
 from typing import Any
 
+from langgraph_loopguard.core.cost import read_usd
 from langgraph_loopguard.core.ledger import Ledger
 from langgraph_loopguard.graph.guard import LoopGuard
 
@@ -61,12 +63,21 @@ def more_budget(ledger: Ledger, reason: Mapping[str, Any]) -> dict[str, Any]:
         if field == "extra_cycles":
             out[field] = 1
             continue
+        if field == "extra_usd":
+            out[field] = _more_usd(ledger, limit)
+            continue
         if not isinstance(limit, (int, float)):
             continue
         spent = ledger.tokens if field == "extra_tokens" else ledger.seconds
         more = max(0.0, spent - limit) + spent / max(1, ledger.cycles)
         out[field] = math.ceil(more) if field == "extra_tokens" else math.ceil(more * 1000) / 1000
     return out
+
+
+def _more_usd(ledger: Ledger, limit: Any) -> Decimal:
+    """About one more cycle, rounded up to a hundredth of a cent."""
+    over = max(Decimal(0), ledger.usd - read_usd("threshold", limit))
+    return (over + ledger.usd / max(1, ledger.cycles)).quantize(Decimal("0.0001"), ROUND_UP)
 
 
 def needed_budget(reason: Mapping[str, Any]) -> str | None:

@@ -186,6 +186,16 @@ def test_dollars_are_counted_and_renewed() -> None:
     assert "0.014" == again["escalation"]["reason"]["threshold"]
 
 
+def test_an_answer_in_words_adds_about_one_cycle() -> None:
+    """A `respond` names no budget; the dollars of one more cycle come with it, as the record says."""
+    model = priced("gpt-4o")
+    graph, _ = looping([f"text {n}" for n in range(9)], call=lambda n: model.invoke("hi"), stop_when=CostBudget("0.01"))
+    options = {option["action"]: option for option in tripped(graph)["options"]}
+    assert {"extra_usd": "0.0058"} == options["retry"]["respond_with"]
+    again = graph.invoke(Command(resume={"decisions": [{"type": "respond", "message": "try None"}]}), CONFIG)
+    assert ("CostBudget", "0.0158") == tuple(again["escalation"]["reason"][key] for key in ("condition", "threshold"))
+
+
 def test_models_without_a_price_are_said(caplog: pytest.LogCaptureFixture) -> None:
     """The cap stops the loop; the log and the ledger say why the budget could not."""
     model = priced("house-blend-7")
