@@ -10,8 +10,9 @@ from langchain_core.embeddings import Embeddings
 
 from langgraph_loopguard.core.conditions import Condition, graded, holds
 from langgraph_loopguard.core.ledger import Ledger
+from langgraph_loopguard.core.prose import prose
 from langgraph_loopguard.core.reader import Reader
-from langgraph_loopguard.core.similarity import Similarity, as_similarity, jaccard, prose, words_and_names
+from langgraph_loopguard.core.similarity import Similarity, as_similarity, jaccard, words_and_names
 from langgraph_loopguard.core.verdict import PROCEED, Verdict
 
 SAME_NAMES = 0.6

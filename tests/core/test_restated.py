@@ -14,17 +14,15 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from langgraph_loopguard import LoopGuard, RestatedPayload, Verdict
+from langgraph_loopguard.core.prose import LABEL, LABELS, prose
 from langgraph_loopguard.core.restated import about_the_same
 from langgraph_loopguard.core.similarity import (
     HEAD,
-    LABEL,
-    LABELS,
     LARGEST_VECTOR,
     EmbeddedText,
     WordPairs,
     as_similarity,
     jaccard,
-    prose,
     words_and_names,
 )
 from tests.core.payloads import ANYTHING
