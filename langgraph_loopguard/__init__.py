@@ -1,64 +1,37 @@
 """Guards for LangGraph loops: two agents that will not agree stop, and a person gets the whole record."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from langgraph_loopguard.core import normalize
-from langgraph_loopguard.core.conditions import (
-    Condition,
-    MaxCycles,
-    Oscillation,
-    RepeatedPayload,
-    RevisitedArtifact,
-    StepReserve,
-    TimeBudget,
-    TokenBudget,
-    UnchangedArtifact,
-)
-from langgraph_loopguard.core.cost import CostBudget
-from langgraph_loopguard.core.errors import (
-    EscalationError,
-    FingerprintError,
-    LoopGuardError,
-    StaleDecisionError,
-)
-from langgraph_loopguard.core.explain import Explanation, explain
-from langgraph_loopguard.core.fingerprint import Fingerprinter
-from langgraph_loopguard.core.ledger import Ledger
-from langgraph_loopguard.core.progress import NoProgress
-from langgraph_loopguard.core.restated import RestatedPayload
-from langgraph_loopguard.core.schema import InvalidPayload
-from langgraph_loopguard.core.verdict import Reason, Verdict
-from langgraph_loopguard.graph.api import guard_compiled, guard_loop
-from langgraph_loopguard.graph.channels import GuardedState
-from langgraph_loopguard.graph.guard import LoopGuard
-from langgraph_loopguard.graph.models import Decision, Escalation
-from langgraph_loopguard.graph.resume import aresume, resume
-
 if TYPE_CHECKING:
+    from langgraph_loopguard.core import normalize
+    from langgraph_loopguard.core.conditions import (
+        Condition,
+        MaxCycles,
+        Oscillation,
+        RepeatedPayload,
+        RevisitedArtifact,
+        StepReserve,
+        TimeBudget,
+        TokenBudget,
+        UnchangedArtifact,
+    )
+    from langgraph_loopguard.core.cost import CostBudget
+    from langgraph_loopguard.core.errors import EscalationError, FingerprintError, LoopGuardError, StaleDecisionError
+    from langgraph_loopguard.core.explain import Explanation, explain
+    from langgraph_loopguard.core.fingerprint import Fingerprinter
+    from langgraph_loopguard.core.ledger import Ledger
+    from langgraph_loopguard.core.progress import NoProgress
+    from langgraph_loopguard.core.restated import RestatedPayload
+    from langgraph_loopguard.core.schema import InvalidPayload
+    from langgraph_loopguard.core.verdict import Reason, Verdict
+    from langgraph_loopguard.graph.api import guard_compiled, guard_loop
     from langgraph_loopguard.graph.audit.api import assert_guarded, audit
     from langgraph_loopguard.graph.audit.report import AuditReport
-
-LATE = {
-    "AuditReport": "langgraph_loopguard.graph.audit.report",
-    "assert_guarded": "langgraph_loopguard.graph.audit.api",
-    "audit": "langgraph_loopguard.graph.audit.api",
-}
-"""Names that a graph at work does not need, and their modules: they are imported when they are asked for."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in LATE:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    from importlib import import_module
-
-    found = globals()[name] = getattr(import_module(LATE[name]), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *LATE})
-
+    from langgraph_loopguard.graph.channels import GuardedState
+    from langgraph_loopguard.graph.guard import LoopGuard
+    from langgraph_loopguard.graph.models import Decision, Escalation
+    from langgraph_loopguard.graph.resume import aresume, resume
 
 __all__ = [
     "AuditReport",
@@ -97,3 +70,54 @@ __all__ = [
     "normalize",
     "resume",
 ]
+
+MODULES = {
+    "AuditReport": "graph.audit.report",
+    "Condition": "core.conditions",
+    "CostBudget": "core.cost",
+    "Decision": "graph.models",
+    "Escalation": "graph.models",
+    "EscalationError": "core.errors",
+    "Explanation": "core.explain",
+    "Fingerprinter": "core.fingerprint",
+    "FingerprintError": "core.errors",
+    "GuardedState": "graph.channels",
+    "InvalidPayload": "core.schema",
+    "Ledger": "core.ledger",
+    "LoopGuard": "graph.guard",
+    "LoopGuardError": "core.errors",
+    "MaxCycles": "core.conditions",
+    "NoProgress": "core.progress",
+    "Oscillation": "core.conditions",
+    "Reason": "core.verdict",
+    "RepeatedPayload": "core.conditions",
+    "RestatedPayload": "core.restated",
+    "RevisitedArtifact": "core.conditions",
+    "StaleDecisionError": "core.errors",
+    "StepReserve": "core.conditions",
+    "TimeBudget": "core.conditions",
+    "TokenBudget": "core.conditions",
+    "UnchangedArtifact": "core.conditions",
+    "Verdict": "core.verdict",
+    "aresume": "graph.resume",
+    "assert_guarded": "graph.audit.api",
+    "audit": "graph.audit.api",
+    "explain": "core.explain",
+    "guard_compiled": "graph.api",
+    "guard_loop": "graph.api",
+    "normalize": "core",
+    "resume": "graph.resume",
+}
+"""Where each public name lives. It is imported when it is first asked for, so that importing the package is cheap."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in MODULES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = globals()[name] = getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,46 @@
+"""The package's own names."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import langgraph_loopguard
+
+
+def test_every_public_name_is_imported_from_where_the_type_checker_finds_it() -> None:
+    """The table of late imports says the same as the imports that only the type checker reads."""
+    tree = ast.parse(Path(langgraph_loopguard.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.name: node.module for node in imports for alias in node.names}
+    assert seen == {name: f"langgraph_loopguard.{module}" for name, module in langgraph_loopguard.MODULES.items()}
+    assert sorted(seen) == sorted(langgraph_loopguard.__all__)
+    assert set(langgraph_loopguard.__all__) <= set(dir(langgraph_loopguard))
+
+
+@pytest.mark.parametrize("name", langgraph_loopguard.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    """Asked for once or twice, it is one thing."""
+    assert getattr(langgraph_loopguard, name) is getattr(langgraph_loopguard, name)
+
+
+def test_an_unknown_name_is_refused() -> None:
+    """As Python does for any module."""
+    with pytest.raises(AttributeError, match="module 'langgraph_loopguard' has no attribute 'gard_loop'"):
+        langgraph_loopguard.gard_loop
+
+
+def test_importing_the_package_imports_none_of_its_modules() -> None:
+    """They come when a name is asked for; what is optional comes when it is used."""
+    code = (
+        "import sys, langgraph_loopguard as l; print([m for m in sys.modules if m.startswith('langgraph_loopguard.')]);"
+        "l.guard_loop; l.Decision; l.Fingerprinter();"
+        "print([m for m in ('genai_prices', 'pandas', 'rustworkx', 'sqlalchemy', 'starlette') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ["[]", "[]"] == done.stdout.splitlines()
