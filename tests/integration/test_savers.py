@@ -75,8 +75,9 @@ def loop(saver: Any, **settings: Any) -> Any:
 
 
 def same_on_all(record: dict[str, Any]) -> Any:
-    """A record without what differs from run to run."""
-    plain = json.loads(json.dumps(record, allow_nan=False))
+    """A record without what differs from run to run, and without what only a thread has."""
+    text = json.dumps(record, allow_nan=False)
+    plain = json.loads(text.replace(" (counted over all inputs of the thread)", ""))
     for key in ("id", "created_at", "spent", "decision"):
         plain.pop(key)
     for one in plain["reviews"] + plain["fixes"]:
