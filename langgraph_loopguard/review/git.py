@@ -160,12 +160,11 @@ class Git:
             SourceError: There is no such commit.
         """
         try:
-            return (
-                self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}").decode().strip()
-            )
+            found = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         except SourceError as error:
             msg = f"no commit is named {ref!r}"
             raise SourceError(msg) from error
+        return found.decode().strip()
 
 
 @contextmanager

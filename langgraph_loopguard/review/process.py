@@ -196,7 +196,9 @@ def run_command(
                 )
         except OSError as error:
             return Finished(None, EMPTY, EMPTY, 0.0, error=f"{command[0]!r} cannot be started: {error.strerror}")
-        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         out, err = Drain(process.stdout, keep), Drain(process.stderr, keep)
         feed = threading.Thread(target=_feed, args=(process.stdin, stdin), daemon=True)
         feed.start()
