@@ -97,7 +97,8 @@ def read_change(snapshot: Snapshot, base: str, *, binary: bool = False) -> Chang
         for entry in wanted.values():
             if entry.mode != GITLINK and snapshot.committed.get(name_of(entry.raw)) != entry:
                 _write_blob(git, Folder(snapshot.root, repository.hash_name), entry)
-        old, new = _write_tree(git, before), _write_tree(git, outside | wanted)
+        old = f"{base}:{prefix}" if before else git.run("hash-object", "-w", "-t", "tree", os.devnull).decode().strip()
+        new = _write_tree(git, outside | wanted)
         names = _names(git.run(*DIFF, "--raw", "-z", old, new))
         full = ("--binary", "--full-index") if binary else ()
         patch, truncated = git.read(*DIFF, "-p", *full, old, new, limit=MAX_PATCH)
@@ -142,11 +143,9 @@ def _stream(path: Path, chunks: Iterator[bytes], name: str) -> None:
 
 def _write_tree(git: Git, entries: Mapping[bytes, Entry]) -> str:
     assert git.git_dir is not None
-    index = {"GIT_INDEX_FILE": str(git.git_dir / "index")}
     lines = b"".join(b"%s %s\t%s\0" % (mode.encode(), oid.encode(), raw) for raw, mode, oid in entries.values())
-    git.run("read-tree", "--empty", env=index)
-    git.run("update-index", "-z", "--index-info", input=lines, env=index)
-    return git.run("write-tree", "--missing-ok", env=index).decode().strip()
+    git.run("update-index", "-z", "--index-info", input=lines)
+    return git.run("write-tree", "--missing-ok").decode().strip()
 
 
 def _names(raw: bytes) -> list[FileChange]:

@@ -111,7 +111,9 @@ class Finding(BaseModel):
     code: str = ""
     """The normalised code that it cites."""
     context: str = ""
-    """The header of what encloses that code."""
+    """The headers of what encloses that code."""
+    twins: list[str] = []
+    """What encloses the other places of the file that hold the same code."""
     scope: str = ""
     """Why it is in scope or not."""
     note: str | None = None

@@ -181,13 +181,16 @@ def committed_entries(reader: Git, commit: str | None, prefix: str) -> dict[byte
 
 def _listed(repository: Repository, root: Path) -> set[bytes]:
     """Names of what is in the index, and of what is untracked and not ignored."""
-    git = Git(repository.git_dir, repository.top, cwd=root)
-    tracked = git.run("ls-files", "-z", "--cached").split(b"\0")
-    untracked = git.run("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")
-    # A name that ends in a slash is another repository inside this one: it has a state of its own.
-    return {raw for raw in tracked if raw} | {
-        raw for raw in untracked if raw and not raw.endswith(b"/") and not is_byproduct(raw)
-    }
+    listed = Git(repository.git_dir, repository.top, cwd=root).run(
+        "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard"
+    )
+    out: set[bytes] = set()
+    for line in listed.split(b"\0"):
+        tag, raw = line[:1], line[2:]
+        # A name that ends in a slash is another repository inside this one: it has a state of its own.
+        if raw and (tag != b"?" or not (raw.endswith(b"/") or is_byproduct(raw))):
+            out.add(raw)
+    return out
 
 
 def _submodule(root: Path, raw: bytes, known: Entry) -> Entry:
