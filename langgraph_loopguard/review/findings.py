@@ -227,6 +227,18 @@ def dispute(findings: Sequence[Finding], disputes: Sequence[Dispute]) -> list[Fi
     ]
 
 
+def dismiss(finding: Finding, by: str, round: int) -> Finding:
+    """Return a finding that a person holds to be none; a later report does not open it again."""
+    closed = Closed(
+        how=f"dismissed by {by}",
+        by=by,
+        round=round,
+        source_state=finding.provenance.source_state,
+        person=True,
+    )
+    return _resolved(finding, closed)
+
+
 def _also(first: str, second: str | None) -> str:
     return f"{first}: {second}" if second else first
 
@@ -250,6 +262,8 @@ def _confirmed(finding: Finding, placed: Placed, status: Status, moment: Moment)
     """Return a known finding as it was reported again."""
     report, spot = placed
     was_closed = finding.closed
+    if was_closed is not None and was_closed.person:
+        return finding
     came_back = was_closed is not None and was_closed.round != moment.round
     same = (spot.code, report.file) == (finding.code, finding.file)
     updated = finding.model_copy(

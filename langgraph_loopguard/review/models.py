@@ -91,6 +91,8 @@ class Closed(BaseModel):
     by: str
     round: int
     source_state: str
+    person: bool = False
+    """Whether a person closed it: then a later report does not open it again."""
 
 
 class Finding(BaseModel):
@@ -173,6 +175,8 @@ class Attempt(BaseModel):
     """Hash of what the reviewer was asked: source state, base, context, model, protocol."""
     status: AttemptStatus
     reviewer: str
+    context: str
+    """Hash of the goal, the context, the scope and the checks that it was told."""
     source: SourceState
     base: str | None
     fresh_scope: str | None = None

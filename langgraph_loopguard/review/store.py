@@ -170,26 +170,31 @@ def read_memory(path: Path) -> Memory | None:
     """
     if not path.exists():
         return None
-    if not any(path.with_name(path.name + ending).exists() for ending in ("-journal", "-wal")):
-        return _read(path, f"{path.resolve().as_uri()}?mode=ro&immutable=1")
+    try:
+        return _read(path, f"{path.resolve().as_uri()}?mode=ro")
+    except sqlite3.OperationalError:
+        pass  # its writer was killed in the middle of a write, and to put it right would be to write
+    except sqlite3.DatabaseError as error:
+        raise _unreadable(path, error) from error
     with tempfile.TemporaryDirectory(prefix="loopguard-read-") as folder:
-        for ending in ("", "-journal", "-wal"):
-            source = path.with_name(path.name + ending)
-            if source.exists():
-                shutil.copy2(source, folder)
-        copy = Path(folder, path.name)
-        return _read(copy, copy.as_uri())
+        for name in (path.name, f"{path.name}-journal"):
+            if path.with_name(name).exists():
+                shutil.copy2(path.with_name(name), folder)
+        try:
+            return _read(path, Path(folder, path.name).as_uri())
+        except sqlite3.DatabaseError as error:
+            raise _unreadable(path, error) from error
 
 
 def _read(path: Path, uri: str) -> Memory:
-    try:
-        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            _check_version(version, path)
-            return _load(connection) if version else Memory()
-    except sqlite3.DatabaseError as error:
-        msg = f"the store {str(path)!r} cannot be read: {error}"
-        raise ReviewError(msg) from error
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30)) as connection:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        _check_version(version, path)
+        return _load(connection) if version else Memory()
+
+
+def _unreadable(path: Path, error: sqlite3.DatabaseError) -> ReviewError:
+    return ReviewError(f"the store {str(path)!r} cannot be read: {error}")
 
 
 def interrupted(attempt: Attempt, why: str) -> Attempt:
