@@ -15,7 +15,11 @@ from importlib.metadata import PackageNotFoundError, version
 
 DISTRIBUTION = "langgraph-loopguard"
 
-COMMANDS = ("langgraph_loopguard.demo.command", "langgraph_loopguard.graph.audit.command")
+COMMANDS = (
+    "langgraph_loopguard.demo.command",
+    "langgraph_loopguard.graph.audit.command",
+    "langgraph_loopguard.review.command",
+)
 """Modules of the subcommands, in the order of the help. They import what is heavy or optional when they run."""
 
 USAGE_ERROR = 2

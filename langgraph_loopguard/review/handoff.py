@@ -71,10 +71,9 @@ def make_handoff(
 
 
 def _tripped(state: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the record of a guard that stopped the loop before the stop rule did."""
-    records: Mapping[str, dict[str, Any]] = state.get("escalations") or {}
-    waiting = [record for record in records.values() if record.get("decision") is None and "handoff" not in record]
-    return waiting[-1] if waiting else None
+    """Return the record of a guard that stopped the loop before the stop rule did; one of ours has a hand-off."""
+    record: dict[str, Any] | None = state.get("escalation")
+    return record if record and record["decision"] is None and "handoff" not in record else None
 
 
 def _guard_ruling(record: Mapping[str, Any]) -> Ruling:
