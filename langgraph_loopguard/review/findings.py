@@ -99,7 +99,8 @@ def _follow(finding: Finding, moment: Moment, before: Mapping[str, str]) -> tupl
     if elsewhere := _elsewhere(finding, moment, changed):
         return _moved(finding, *elsewhere), False
     # With a new file about, it may have been renamed and rewritten: the reviewer is asked.
-    return finding, text is None and all(name in before for name in changed)
+    was_there = finding.provenance.file_hash is not None
+    return finding, was_there and text is None and all(name in before for name in changed)
 
 
 def _same_place(text: Text, finding: Finding) -> Place | None:
@@ -207,8 +208,6 @@ def _rechecked(finding: Finding, recheck: Recheck, moment: Moment) -> Finding:
         )
     unsure = recheck.repaired == "unsure"
     update: dict[str, Any] = {"status": "open", "note": note, "provenance": _provenance(finding, moment)}
-    if finding.status == "out_of_scope":
-        update["scope"] = ""
     if unsure:
         update |= {"kind": "judgement", "note": _also("the reviewer cannot say whether it is repaired", note)}
     return place(finding.model_copy(update=update), moment.scope, moment.change)
@@ -278,7 +277,6 @@ def _confirmed(finding: Finding, placed: Placed, status: Status, moment: Moment)
             "severity": report.severity,
             "kind": report.kind,
             "status": status,
-            "scope": "" if finding.status == "out_of_scope" else finding.scope,
             "baseline": "new" if came_back else "unchanged" if same else "updated",
             "closed": None,
             "reopened": finding.reopened + came_back,

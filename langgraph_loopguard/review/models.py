@@ -116,6 +116,8 @@ class Finding(BaseModel):
     """The headers of what encloses that code."""
     twins: list[str] = []
     """What encloses the other places of the file that hold the same code."""
+    in_scope: bool = False
+    """Whether it is in scope, or was when it was last reported."""
     scope: str = ""
     """Why it is in scope or not."""
     note: str | None = None

@@ -58,10 +58,12 @@ def desk(repository: Path, change: str, *, top: Path, root: Path | None = None) 
         ReviewError: The folder would lie inside the repository.
     """
     root = (root or home()).resolve()
-    for inside in (top.resolve(), repository.resolve()):
+    repository = repository.resolve()
+    main = repository.parent if repository.name == ".git" else repository
+    for inside in (top.resolve(), main):
         if root == inside or inside in root.parents:
             msg = f"reviews are kept outside the repository, and {str(root)!r} is inside it"
             raise ReviewError(msg)
-    digest = hashlib.sha256(f"{repository.resolve()}\0{change}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    names = (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] for name in (top.name, change))
+    digest = hashlib.sha256(f"{repository}\0{change}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    names = (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] for name in (main.name, change))
     return Desk(root / "reviews" / "-".join([*filter(None, names), digest]))

@@ -39,7 +39,7 @@ def render(report: ReviewReport, form: ReportFormat) -> str:
     """Return a report in a format; it ends in a line feed."""
     match form:
         case "json":
-            return report.model_dump_json(indent=2) + "\n"
+            return json.dumps(report.model_dump(mode="json"), indent=2) + "\n"
         case "sarif":
             outcome = report.ruling.outcome if report.ruling else None
             return json.dumps(write_sarif(report.findings, version=_version(), outcome=outcome), indent=2) + "\n"

@@ -37,15 +37,14 @@ def place(finding: Finding, scope: Scope, change: Change) -> Finding:
     if finding.status == "resolved":
         return finding
     inside, why = judge_scope(finding, scope, change)
-    was_inside = bool(finding.scope) and finding.status != "out_of_scope"
-    if not inside and was_inside and covers(scope.files, finding.file or ""):
+    if not inside and finding.in_scope and covers(scope.files, finding.file or ""):
         return finding if finding.scope.startswith(WAS) else finding.model_copy(update={"scope": WAS + finding.scope})
     status = finding.status
     if not inside:
         status = "out_of_scope"
     elif status == "out_of_scope":
         status = "carried"  # the change has come to include it; whether it still holds is not known
-    return finding.model_copy(update={"status": status, "scope": why})
+    return finding.model_copy(update={"status": status, "in_scope": inside, "scope": why})
 
 
 WAS = "in scope when it was reported: "

@@ -445,6 +445,17 @@ def test_a_model_cannot_talk_a_finding_in_or_out_of_scope(tmp_path: Path) -> Non
     assert "not a file of the change" in after[1].scope
 
 
+def test_a_file_that_never_was_is_out_of_scope_however_often_it_is_named(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "repo", {"a.py": LOAD})
+    known: list[Finding] = []
+    for n in range(3):
+        bench.edit({"a.py": LOAD + f"# {n}\n"})
+        moment = bench.moment()
+        known = take_answer(carry(known, moment, bench.before), ReviewAnswer(findings=[found(1, file="no.py")]), moment)
+        bench.done(moment)
+        assert [finding.status for finding in known] == ["out_of_scope"]
+
+
 def test_scope_by_lines_and_by_files(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "repo", {"old.py": "import os\nimport sys\n", "docs/x.md": "x\n"})
     moment = bench.moment(lines="changed")
