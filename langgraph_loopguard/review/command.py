@@ -20,7 +20,10 @@ Exit status of run, status and report, never 0 after a review: 10 recorded, 11 h
 same finding is open twice running, 5 failed or timed out, 2 usage."""
 
 CHECK_HELP = "an agreed check, [[SUBJECT:]NAME=]COMMAND; checks of one subject must agree; repeatable"
-REVIEWER_HELP = "reads the question as JSON from standard input and answers by the schema (`loopguard review schema`)"
+REVIEWER_HELP = (
+    "reads the question as JSON from standard input and answers by the schema (`loopguard review schema`);"
+    " it runs in the review's clone"
+)
 ENV_HELP = "an environment variable that reviewer and fixer get besides the harmless ones; repeatable"
 CHANGE_HELP = "the change's name, to which the budget belongs (default: the branch)"
 BY_HELP = "the person who grants --extra-attempts or dismisses a finding"
