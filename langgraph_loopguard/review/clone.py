@@ -11,6 +11,8 @@ from langgraph_loopguard.review.repository import Repository
 
 BASE_REF = "refs/loopguard/base"
 HEAD_REF = "refs/loopguard/head"
+NEXT_REF = "refs/loopguard/next"
+"""A head that is fetched and not yet checked out."""
 
 
 def prepare(repository: Repository, work: Path, base: str, head: str) -> None:
@@ -33,17 +35,20 @@ def prepare(repository: Repository, work: Path, base: str, head: str) -> None:
         _make(work, repository)
     _settle(work, repository)
     source = str(repository.git_dir if repository.bare else repository.common)
-    specs = (f"+{base}:{BASE_REF}", f"+{head}:{HEAD_REF}")
+    specs = (f"+{base}:{BASE_REF}", f"+{head}:{NEXT_REF}")
     fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow", "--no-auto-maintenance")
     git.run(*fetch, source, *specs, local=True)
-    if _head(git) != head:
+    if _reviewed_head(git) != head:
         git.run("checkout", "--quiet", "--force", "--detach", head)
         git.run("clean", "-ffdxq")
+        git.run("update-ref", HEAD_REF, head)
 
 
-def _head(git: Git) -> str | None:
+def _reviewed_head(git: Git) -> str | None:
+    """Return the head that was checked out here; a fixer may have committed on top of it."""
     try:
-        return git.resolve("HEAD")
+        git.resolve("HEAD")
+        return git.resolve(HEAD_REF)
     except SourceError:
         return None
 

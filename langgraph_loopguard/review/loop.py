@@ -2,8 +2,9 @@
 
 ```
 START -> load -> recheck -> review -> classify -> judge -> end -> END
-          ^                    (known answer) ->    |
-          +------------- fix <----------------------+   (the guarded edge)
+          ^                    (known answer) ->    |       |
+          +------------- fix <----------------------+       |   (the guarded edge)
+          +------------- ask <------------------------------+   (a person, where the run can wait)
 ```
 """
 
@@ -20,6 +21,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from langgraph_loopguard.graph.api import guard_loop
 from langgraph_loopguard.graph.channels import GuardedState
+from langgraph_loopguard.review.asking import asks, make_ask
 from langgraph_loopguard.review.budget import agree, current_budget
 from langgraph_loopguard.review.passes import Pass
 from langgraph_loopguard.review.place import desk
@@ -55,9 +57,11 @@ class ReviewState(GuardedState, total=False):
     """What the stop rule says (`Ruling`)."""
     stuck: str | None
     """Why the fixer got nowhere."""
-    patch: str
-    """What the fixer has changed, as a patch of the commit."""
-    handoff: dict[str, Any]
+    patch: str | None
+    """What the fixer has changed, as a patch of the commit that it began on."""
+    fixed_from: str | None
+    """That commit."""
+    handoff: dict[str, Any] | None
     """The record for a person (`HandOff`), in a terminal state."""
 
 
@@ -80,6 +84,7 @@ def review_loop(
     retry_failed: bool = False,
     store: ReviewStore | str | Path | None = None,
     change: str | None = None,
+    ask_human: bool | None = None,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return a graph that reviews a folder until the stop rule says that it is finished, or there is none to repair.
@@ -105,6 +110,9 @@ def review_loop(
         retry_failed: Make a failed attempt again though nothing has changed.
         store: Where it is remembered. Default: a folder of the user's, outside the source.
         change: Name of the change, for the default store. Default: the branch.
+        ask_human: Whether a review that is blocked or escalated stops with `interrupt()` for a decision: `accept`,
+            `reject`, or `retry` with `guidance`, `extra_cycles` (further attempts) and `decided_by`. `None`: when
+            there is a checkpointer.
         checkpointer: As in `compile`.
 
     Raises:
@@ -148,10 +156,14 @@ def review_loop(
         timeout=timeout,
         retry_failed=retry_failed,
     )
-    return build_graph(settings).compile(checkpointer=checkpointer, name="review")
+    return build_graph(settings, ask_human).compile(checkpointer=checkpointer, name="review")
 
 
-def build_graph(settings: Settings) -> StateGraph[ReviewState, Any, Any, Any]:
+RETRIES = 1000
+"""Rounds that persons may add in one thread before its guard stops them; their number is bounded by what they grant."""
+
+
+def build_graph(settings: Settings, ask_human: bool | None) -> StateGraph[ReviewState, Any, Any, Any]:
     """Return the graph of a review, with its guard, not yet compiled."""
     agree(settings)
     nodes = Pass(settings)
@@ -170,14 +182,19 @@ def build_graph(settings: Settings) -> StateGraph[ReviewState, Any, Any, Any]:
     builder.add_edge("classify", "judge")
     builder.add_conditional_edges("judge", lambda state: _after_judge(state, settings), ["fix", "end"])
     builder.add_conditional_edges("fix", lambda state: _after_fix(state), ["load", "judge", "end"])
-    builder.add_edge("end", END)
+    builder.add_node("ask", make_ask(settings), destinations=("load", "fix", END))
+
+    def after_end(state: ReviewState, config: RunnableConfig) -> str:
+        return "ask" if asks(dict(state), config, ask_human) else END
+
+    builder.add_conditional_edges("end", after_end, ["ask", END])
     allowed = current_budget(settings, settings.store.load()).allowed
     # The stop rule bounds the attempts; the guard bounds the rounds, whatever becomes of the rule.
     guard_loop(
         builder,
         "judge",
         "fix",
-        max_cycles=allowed,
+        max_cycles=allowed if ask_human is False else allowed + RETRIES,
         artifact="patch",
         measure="open",
         escalate_to="end",

@@ -55,7 +55,8 @@ class Pass:
             moment = self._read(number)
         except SourceError as error:
             problem = str(error)
-            return {"round": number, "source": None, "problem": problem, "failure": None, "answer": None}
+            update = {"round": number, "source": None, "problem": problem, "failure": None, "answer": None}
+            return _cleared(state) | update
         findings = carry(memory.findings, moment, memory.facts.get("files") or {})
         fresh = self._fresh_scope(memory, moment)
         if fresh is not None:
@@ -63,6 +64,7 @@ class Pass:
             logger.info("the whole scope is reviewed anew: %s", fresh)
         settings.store.save(findings, round=number, files=_hashes(moment))
         return {
+            **_cleared(state),
             "round": number,
             "source": moment.snapshot.state.model_dump(),
             "problem": None,
@@ -109,7 +111,7 @@ class Pass:
             return None
         if last.base != moment.scope.base:
             return "the base has moved"
-        if last.context != self._context():
+        if last.context != self._context(memory):
             return "the goal, the context, the scope or the checks have changed"
         before, head = last.source.commit, moment.snapshot.state.commit
         repository = moment.snapshot.repository
@@ -122,8 +124,12 @@ class Pass:
                 return "the history was rewritten"
         return None
 
-    def _context(self) -> str:
-        return context_hash(self.settings.context, self.settings.scope, self.settings.commands)
+    def _told(self, memory: Memory) -> str:
+        """The user's context, and what persons have said since."""
+        return "\n\n".join(part for part in (self.settings.context, *memory.facts.get("guidance", ())) if part)
+
+    def _context(self, memory: Memory) -> str:
+        return context_hash(self._told(memory), self.settings.scope, self.settings.commands)
 
     # -- recheck: the agreed checks, on what has changed ------------------------------------------------------------
 
@@ -161,7 +167,7 @@ class Pass:
         """Ask the reviewer, or take the last answer to the same question."""
         moment = self._here(state)
         memory = self.settings.store.load()
-        inputs = self._inputs(moment)
+        inputs = self._inputs(moment, memory)
         last = memory.last_with_result()
         if last is not None and last.inputs == inputs and not (last.status != "recorded" and self._retry(state)):
             logger.info("attempt %d was about the same: nobody is asked", last.n)
@@ -176,12 +182,12 @@ class Pass:
         """Whether a person has ordered a failed attempt to be made again: once, in a run's first pass."""
         return self.settings.retry_failed and state.get("attempt") is None
 
-    def _inputs(self, moment: Moment) -> str:
+    def _inputs(self, moment: Moment, memory: Memory) -> str:
         settings = self.settings
         return question_hash(
             source=moment.snapshot.state,
             base=moment.scope.base,
-            context=settings.context,
+            context=self._told(memory),
             scope=settings.scope,
             commands=settings.commands,
             model=settings.reviewer.name,
@@ -193,7 +199,7 @@ class Pass:
         last = memory.last_with_result()
         question = review_question(
             scope=moment.scope,
-            context=settings.context,
+            context=self._told(memory),
             source=moment.snapshot.state,
             change=moment.change,
             findings=_findings(state),
@@ -207,7 +213,7 @@ class Pass:
                 inputs=inputs,
                 status="reserved",
                 reviewer=settings.reviewer.name,
-                context=self._context(),
+                context=self._context(memory),
                 source=moment.snapshot.state,
                 base=moment.scope.base,
                 fresh_scope=fresh,
@@ -283,7 +289,7 @@ class Pass:
     def _standing(self, state: State, source: SourceState | None, memory: Memory) -> Standing:
         last = memory.last_with_result()
         settings = self.settings
-        inputs = self._inputs(self._here(state)) if source is not None else None
+        inputs = self._inputs(self._here(state), memory) if source is not None else None
         current = last is not None and last.inputs == inputs
         reviewed = current and last is not None and last.status == "recorded"
         commands = {check.name: check.command for check in settings.checks}
@@ -309,7 +315,7 @@ class Pass:
         findings = _findings(state)
         question = fix_question(
             scope=moment.scope,
-            context=settings.context,
+            context=self._told(settings.store.load()),
             change=moment.change,
             findings=actionable(findings),
             evidence=list(self._evidence(moment.snapshot.state).values()),
@@ -321,7 +327,8 @@ class Pass:
             after = self._read(moment.round, Snapshot.take(settings.root))
         except SourceError as error:
             return {"source": None, "problem": str(error), "stuck": None}
-        update: State = {"patch": self._patch(after), "stuck": None}
+        start = state.get("fixed_from") or moment.snapshot.state.commit
+        update: State = {"patch": self._patch(after, start), "stuck": None, "fixed_from": start}
         if disputes:
             findings = dispute(findings, disputes)
             update |= {"findings": _dumped(findings), "open": [finding.id for finding in actionable(findings)]}
@@ -330,12 +337,13 @@ class Pass:
             update["ruling"] = _stuck(reply.error, state).model_dump()
         return update
 
-    def _patch(self, moment: Moment) -> str:
-        """What is changed on top of the commit, in a form that can be applied."""
-        head = moment.snapshot.state.commit
-        if head is None or moment.snapshot.state.clean:
+    def _patch(self, moment: Moment, start: str | None) -> str:
+        """What the fixer has changed, committed or not, in a form that can be applied to where it began."""
+        if self.settings.head is not None and moment.snapshot.repository is not None:
+            start = moment.snapshot.repository.git.resolve(self.settings.head)
+        if start is None or (start == moment.snapshot.state.commit and moment.snapshot.state.clean):
             return ""
-        return read_change(moment.snapshot, head, binary=True).patch
+        return read_change(moment.snapshot, start, binary=True).patch
 
     # -- end: the record for whoever goes on ------------------------------------------------------------------------
 
@@ -348,6 +356,14 @@ class Pass:
         self.settings.store.note(**facts, seconds=budget.seconds, scope=self.settings.scope.model_dump())
         self._spent = stopwatch()
         return update
+
+
+def _cleared(state: State) -> State:
+    """What the last run of the thread came to does not stand in this one."""
+    if state.get("fixed_from") is not None and state.get("outcome") is None:
+        return {}  # a further round of the same run
+    stale = ("outcome", "escalation", "handoff", "fixed_from", "patch")
+    return {key: None for key in stale if state.get(key) is not None}
 
 
 def _just_granted(memory: Memory) -> bool:

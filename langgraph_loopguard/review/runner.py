@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, Literal
 
 from langgraph_loopguard.review.agents import CommandAgent
-from langgraph_loopguard.review.clone import BASE_REF, prepare
+from langgraph_loopguard.review.clone import BASE_REF, HEAD_REF, prepare
 from langgraph_loopguard.review.errors import ReviewError, SourceError
 from langgraph_loopguard.review.findings import dismiss
 from langgraph_loopguard.review.lock import locked
@@ -26,6 +26,7 @@ from langgraph_loopguard.review.loop import build_graph
 from langgraph_loopguard.review.place import Desk, desk
 from langgraph_loopguard.review.repository import Repository
 from langgraph_loopguard.review.settings import make_settings
+from langgraph_loopguard.review.source import SourceState
 from langgraph_loopguard.review.standing import FAILED, ReviewReport, read_report
 from langgraph_loopguard.review.store import ReviewStore, read_memory
 
@@ -124,6 +125,7 @@ def run(order: Order) -> tuple[int, ReviewReport | None]:
     repository, name, where = find(order.repository, order.change, order.head, order.home)
     base = repository.git.resolve(order.base)
     head = repository.git.resolve(order.head or "HEAD")
+    _warn_of_changes(repository, order)
     where.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _stoppable(), locked(where.lock):
         store = ReviewStore(where.store)
@@ -144,11 +146,12 @@ def run(order: Order) -> tuple[int, ReviewReport | None]:
                 fixer=order.fixer,
                 store=store,
                 base=BASE_REF,
+                head=HEAD_REF,
                 checks=order.checks,
                 granted_by=order.by,
                 **_DEFAULTS | order.more,
             )
-            graph = build_graph(settings).compile(name="review")
+            graph = build_graph(settings, ask_human=False).compile(name="review")
             graph.invoke({}, {"recursion_limit": RECURSION_LIMIT})
         except (KeyboardInterrupt, Stopped) as error:
             logger.warning("the run was stopped: %s", str(error) or type(error).__name__)
@@ -182,6 +185,14 @@ def model_reviewer(spec: str, env: Sequence[str], role: Literal["reviewer", "fix
         msg = f"model must be provider:name, got {spec!r}"
         raise ValueError(msg)
     return CommandAgent([sys.executable, "-m", "langgraph_loopguard.review.model", role, spec], env)
+
+
+def _warn_of_changes(repository: Repository, order: Order) -> None:
+    """Say so when what is checked out is reviewed without what is not committed."""
+    if repository.bare or order.head not in (None, "HEAD"):
+        return
+    if not SourceState.of(repository.top).clean:
+        logger.warning("the work tree has changes that are not committed: they are not reviewed")
 
 
 def _dismiss(store: ReviewStore, order: Order) -> None:

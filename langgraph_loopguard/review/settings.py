@@ -32,6 +32,7 @@ class Settings:
         timeout: Seconds for one call of the reviewer or the fixer, if it is a command.
         retry_failed: Whether a failed attempt is made again though nothing has changed.
         store: What it remembers.
+        head: The ref that a fixer's patch is made against. Default: the commit on which it began.
     """
 
     root: Path
@@ -48,6 +49,7 @@ class Settings:
     timeout: float
     retry_failed: bool
     store: ReviewStore
+    head: str | None = None
 
     @property
     def commands(self) -> list[list[str]]:
@@ -73,6 +75,7 @@ def make_settings(
     granted_by: str | None,
     timeout: float,
     retry_failed: bool,
+    head: str | None = None,
 ) -> Settings:
     """Return the settings, checked.
 
@@ -113,4 +116,5 @@ def make_settings(
         timeout=timeout,
         retry_failed=retry_failed,
         store=store,
+        head=head,
     )

@@ -15,7 +15,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
+from langgraph_loopguard import EscalationError
 from langgraph_loopguard.review import ReviewError, ReviewStore, review_loop
 from langgraph_loopguard.review.answer import ReviewAnswer, answer_schema
 from langgraph_loopguard.review.models import HandOff
@@ -411,6 +413,90 @@ def test_a_retained_finding_without_an_answer_stays_carried_and_holds(work: Repo
     result = loop(work, reviewer).invoke({})
     assert "outcome" not in result or result["outcome"] == "escalated"
     assert [finding["status"] for finding in result["findings"]] == ["carried"]
+
+
+# -- a person decides ------------------------------------------------------------------------------------------------
+
+
+def asked(result: dict[str, Any]) -> dict[str, Any]:
+    (question,) = result["__interrupt__"]
+    record: dict[str, Any] = question.value["escalation"]
+    return record
+
+
+def test_a_person_accepts_or_rejects(work: Repo) -> None:
+    trade_off = {**BUG, "kind": "judgement"}
+    graph = loop(work, Reviewer(found(trade_off)), checkpointer=InMemorySaver())
+    for action in ("accept", "reject"):
+        config = {"configurable": {"thread_id": action}}
+        record = asked(graph.invoke({}, config))
+        assert record["handoff"]["outcome"] == "escalated"
+        result = graph.invoke(Command(resume={"action": action, "decided_by": "ada"}), config)
+        assert result["escalation"]["decision"]["action"] == action
+        assert result["outcome"] == "escalated", "a decision does not rewrite how the automatic part ended"
+
+
+def test_a_person_grants_attempts_and_guides(work: Repo) -> None:
+    reviewer = Reviewer(found(BUG), rechecked("no"), rechecked("yes"))
+    told: list[str] = []
+
+    def fixer(question: dict[str, Any]) -> None:
+        told.append(question["context"])
+        work.write({"b.py": f"x = {len(told)}\n"})
+
+    graph = loop(work, reviewer, fixer=fixer, checkpointer=InMemorySaver(), max_attempts=2)
+    config = {"configurable": {"thread_id": "1"}}
+    assert asked(graph.invoke({}, config))["reason"]["condition"] == "StopRule:bound"
+    for bad in ({"action": "retry"}, {"action": "retry", "extra_cycles": 1}, {"action": "edit", "artifact": "x"}):
+        with pytest.raises(ValueError, match=r"extra_cycles|decided_by|action"):
+            graph.invoke(Command(resume=bad), config)
+    answer = {"action": "retry", "extra_cycles": 1, "guidance": "None is meant", "decided_by": "ada"}
+    result = graph.invoke(Command(resume=answer), config)
+    assert result["outcome"] == "complete"
+    assert told == ["", "None is meant"]
+    assert reviewer.asked[2]["context"] == "None is meant"
+    assert reviewer.asked[2]["mode"] == "whole_scope"
+    assert result["handoff"]["budget"]["granted_by"] == "ada"
+    assert len(reviewer.asked) == 3
+
+
+def test_what_blocked_a_review_may_have_been_put_right(work: Repo) -> None:
+    tool = work.path.parent / "tool"
+    graph = loop(work, Reviewer(FINE), checks=[[str(tool)]], checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    assert asked(graph.invoke({}, config))["outcome"] == "blocked"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    result = graph.invoke(Command(resume={"action": "retry"}), config)
+    assert result["outcome"] == "complete"
+    assert result.get("escalation") is None
+
+
+def test_a_later_run_of_a_thread_does_not_show_the_end_of_an_earlier_one(work: Repo) -> None:
+    graph = loop(work, Reviewer(FINE, found(BUG)), checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    assert graph.invoke({}, config)["outcome"] == "complete"
+    work.commit(files={"b.py": "x = 2\n"})
+    result = graph.invoke({}, config)
+    assert result.get("outcome") is None
+    assert result["handoff"] is None
+    assert result["open"]
+
+
+def test_asking_needs_a_checkpointer(work: Repo) -> None:
+    trade_off = {**BUG, "kind": "judgement"}
+    with pytest.raises(EscalationError, match="needs a checkpointer") as error:
+        loop(work, Reviewer(found(trade_off)), ask_human=True).invoke({})
+    assert error.value.escalation["handoff"]["findings"]
+    graph = loop(work, Reviewer(found(trade_off)), ask_human=False, checkpointer=InMemorySaver())
+    assert "__interrupt__" not in graph.invoke({}, {"configurable": {"thread_id": "1"}})
+
+
+def test_the_patch_of_a_fixer_that_commits(work: Repo) -> None:
+    fixer = lambda q: work.commit(files={"b.py": "x = 1\n"})  # noqa: E731
+    result = loop(work, Reviewer(found(BUG), rechecked("yes")), fixer=fixer).invoke({})
+    assert result["outcome"] == "complete"
+    assert "+x = 1" in result["handoff"]["patch"]
 
 
 # -- evidence --------------------------------------------------------------------------------------------------------
