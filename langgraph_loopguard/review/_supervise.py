@@ -43,4 +43,5 @@ def main() -> None:
             os._exit(code if code >= 0 else 128 - code)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.review.answer import FixAnswer, ReviewAnswer
+from langgraph_loopguard.review.named import name_of_callable
 from langgraph_loopguard.review.process import environment, run_command
 
 MAX_ANSWER = 8 * 1024 * 1024
@@ -143,8 +144,7 @@ class NodeAgent:
         """The function's module and name, or the Runnable's."""
         if isinstance(self.node, Runnable):
             return f"{type(self.node).__name__}:{self.node.get_name()}"
-        named = self.node if hasattr(self.node, "__qualname__") else type(self.node)
-        return f"{named.__module__}:{named.__qualname__}"
+        return name_of_callable(self.node)
 
     def ask(self, question: Mapping[str, Any], cwd: Path, timeout: float) -> Reply:
         """Call it and return what it answers."""

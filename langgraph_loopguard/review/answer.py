@@ -8,7 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from langgraph_loopguard.review.errors import ReportError
-from langgraph_loopguard.review.models import Kind, Report, Severity
+from langgraph_loopguard.review.models import MAX_LINE, Kind, Report, Severity
+from langgraph_loopguard.review.text import storable
 
 PROTOCOL = 1
 """Version of the question and the answer; a new one makes every earlier attempt a different input."""
@@ -27,7 +28,7 @@ class Recheck(BaseModel):
     )
     reason: str = Field(default="", description="What in the source shows it.")
     file: str | None = Field(default=None, description="Where it stands now, if it moved.")
-    line: int | None = Field(default=None, ge=1)
+    line: int | None = Field(default=None, ge=1, le=MAX_LINE)
 
 
 class NewFinding(BaseModel):
@@ -36,8 +37,8 @@ class NewFinding(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     file: str | None = Field(default=None, description="The file, as the scope names it.")
-    line: int | None = Field(default=None, ge=1, description="The first line that it is about, from 1.")
-    end_line: int | None = Field(default=None, ge=1)
+    line: int | None = Field(default=None, ge=1, le=MAX_LINE, description="The first line that it is about, from 1.")
+    end_line: int | None = Field(default=None, ge=1, le=MAX_LINE)
     quote: str | None = Field(default=None, description="The code that it is about, copied from the file.")
     rule: str | None = Field(
         default=None, description="A short stable name for this kind of problem, such as `unchecked-none`."
@@ -105,7 +106,7 @@ def read_answer(value: Any) -> ReviewAnswer:
         return value
     try:
         data = json.loads(_unfenced(value)) if isinstance(value, (str, bytes)) else value
-        return ReviewAnswer.model_validate(data)
+        return ReviewAnswer.model_validate(storable(data))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the answer"
@@ -122,7 +123,7 @@ def read_fix(value: Any) -> FixAnswer:
         return value
     try:
         data = json.loads(_unfenced(value)) if isinstance(value, (str, bytes)) else value
-        return FixAnswer.model_validate(data)
+        return FixAnswer.model_validate(storable(data))
     except (ValueError, RecursionError):
         return FixAnswer()
 

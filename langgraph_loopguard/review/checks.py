@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.review.errors import ReportError
 from langgraph_loopguard.review.models import Evidence, Report, Result
+from langgraph_loopguard.review.named import name_of_callable
 from langgraph_loopguard.review.process import KEPT, Finished, Output, environment, run_command
 from langgraph_loopguard.review.readers import Format, read_report
 from langgraph_loopguard.review.sarif import read_sarif
@@ -252,8 +253,7 @@ class FunctionCheck:
     @property
     def command(self) -> list[str]:
         """The function's module and name."""
-        named = self.function if hasattr(self.function, "__qualname__") else type(self.function)
-        return [f"{named.__module__}:{named.__qualname__}"]
+        return [name_of_callable(self.function)]
 
     def run(self, root: Path) -> CheckResult:
         """Call it."""

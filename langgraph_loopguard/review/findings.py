@@ -16,6 +16,7 @@ from langgraph_loopguard.review.change import Change
 from langgraph_loopguard.review.cited import Place, Text, Texts
 from langgraph_loopguard.review.matching import Placed, identity, locate, match
 from langgraph_loopguard.review.models import Closed, Evidence, Finding, Provenance, Report, Scope, Status
+from langgraph_loopguard.review.paths import relative
 from langgraph_loopguard.review.scope import place
 from langgraph_loopguard.review.source import Snapshot
 
@@ -173,7 +174,7 @@ def take_answer(findings: Sequence[Finding], answer: ReviewAnswer, moment: Momen
     rechecked = [
         _rechecked(finding, answers[finding.id], moment) if finding.id in answers else finding for finding in findings
     ]
-    placed = [locate(item.report(), moment.texts) for item in answer.findings]
+    placed = [locate(_named(item.report(), moment), moment.texts) for item in answer.findings]
     matched = match(placed, rechecked)
     updated = {}
     for index, known in matched.items():
@@ -181,6 +182,13 @@ def take_answer(findings: Sequence[Finding], answer: ReviewAnswer, moment: Momen
             updated[known.id] = _confirmed(known, placed[index], "open", moment)
     kept = [updated.get(finding.id, finding) for finding in rechecked]
     return kept + _new(placed, set(matched), {finding.id for finding in kept}, None, moment)
+
+
+def _named(report: Report, moment: Moment) -> Report:
+    """Return a report with its file named as the source names it (not absolute, not with a `./`)."""
+    if report.file is None or report.file in moment.snapshot.files:
+        return report
+    return report.model_copy(update={"file": relative(report.file, moment.snapshot.root)})
 
 
 def _rechecked(finding: Finding, recheck: Recheck, moment: Moment) -> Finding:

@@ -47,14 +47,18 @@ Baseline = Literal["new", "unchanged", "updated", "absent"]
 """SARIF's `baselineState`: how a finding compares with the review before."""
 
 
+MAX_LINE = 2**31
+"""A number of a line is no larger."""
+
+
 class Report(BaseModel):
     """One problem as a check or a reviewer reports it, before it is compared with what is known."""
 
     model_config = ConfigDict(frozen=True)
 
     file: str | None = None
-    line: int | None = Field(default=None, ge=1)
-    end_line: int | None = Field(default=None, ge=1)
+    line: int | None = Field(default=None, ge=1, le=MAX_LINE)
+    end_line: int | None = Field(default=None, ge=1, le=MAX_LINE)
     rule: str | None = None
     """A stable name of the kind of problem: a rule's code, a test's name."""
     message: str

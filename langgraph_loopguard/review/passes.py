@@ -351,6 +351,8 @@ class Pass:
         """Write the hand-off, and the escalation that holds it."""
         memory = self.settings.store.load()
         budget = current_budget(self.settings, memory, self._spent())
+        if self.settings.head is not None and state.get("source") is not None:
+            state = {**state, "patch": self._patch(self._here(state), None)}  # that of an earlier run, too
         update = build_handoff(self.settings, state, memory, budget, thread)
         facts = {key: update[key] for key in ("ruling", "handoff") if key in update}
         self.settings.store.note(**facts, seconds=budget.seconds, scope=self.settings.scope.model_dump())

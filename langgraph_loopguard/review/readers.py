@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from langgraph_loopguard.review.errors import ReportError
-from langgraph_loopguard.review.models import Report, Severity
+from langgraph_loopguard.review.models import MAX_LINE, Report, Severity
 from langgraph_loopguard.review.paths import relative
 from langgraph_loopguard.review.sarif import read_sarif
+from langgraph_loopguard.review.text import storable
 
 Format = Literal["auto", "none", "sarif", "ruff", "mypy", "pytest"]
 """How a check reports. `auto`: whichever of the shapes its output has, or none; `none`: by exit status alone."""
@@ -68,14 +69,14 @@ class Lines(list[Any]):
 
 def _checked(reader: Callable[[Any, Root], list[Report]], data: Any, root: Root, form: str) -> list[Report]:
     try:
-        return reader(data, root)
+        return reader(storable(data), root)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         msg = f"not a report in the format {form!r}: {type(error).__name__}: {error}"
         raise ReportError(msg) from error
 
 
 def _line(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_LINE else None
 
 
 def _objects(data: Any) -> Sequence[Mapping[str, Any]]:

@@ -136,10 +136,6 @@ def run(order: Order) -> tuple[int, ReviewReport | None]:
         store.note(change=name, repository=str(repository.common))
         try:
             prepare(repository, where.work, base, head)
-        except SourceError as error:
-            logger.error("the source cannot be brought into the review's clone: %s", error)
-            return FAILED, None
-        try:
             settings = make_settings(
                 where.work,
                 reviewer=order.reviewer,
@@ -153,6 +149,9 @@ def run(order: Order) -> tuple[int, ReviewReport | None]:
             )
             graph = build_graph(settings, ask_human=False).compile(name="review")
             graph.invoke({}, {"recursion_limit": RECURSION_LIMIT})
+        except SourceError as error:
+            logger.error("the source cannot be brought into the review's clone: %s", error)
+            return FAILED, None
         except (KeyboardInterrupt, Stopped) as error:
             logger.warning("the run was stopped: %s", str(error) or type(error).__name__)
             return FAILED, None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
+
+from langgraph_loopguard.core.jsonable import to_jsonable
 
 STEERING = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 """Unicode categories that can move the cursor, hide text, turn its direction round, or show as nothing."""
@@ -27,3 +30,14 @@ def _escaped(char: str) -> str:
     if unicodedata.category(char) in STEERING:
         return char.encode("unicode_escape").decode("ascii")
     return char
+
+
+def storable(value: Any) -> Any:
+    """Return a JSON value with texts that every store keeps: without lone surrogates and NUL."""
+    if isinstance(value, str):
+        return to_jsonable(value).replace("\0", "\\0")
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    return value

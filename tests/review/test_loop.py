@@ -273,6 +273,8 @@ def test_a_failed_attempt_is_not_retried_by_itself(work: Repo) -> None:
         '{"rechecks": [{"id": "x", "repaired": "maybe"}]}',
         '{"schema_version": 2}',
         "{" * 5000,
+        '{"findings": [{"message": "x", "line": 1e300}]}',
+        '{"findings": [{"message": "x", "line": 99999999999999999999}]}',
         None,
     ],
 )
@@ -282,6 +284,15 @@ def test_a_bad_answer_is_a_failed_attempt_with_its_text_kept(work: Repo, answer:
     (attempt,) = attempts(work)
     assert attempt.status == "failed"
     assert attempt.error
+
+
+def test_texts_that_a_store_cannot_keep_are_written_as_escapes(work: Repo) -> None:
+    answer = '{"summary": "\\ud800", "findings": [{"file": "./b.py", "line": 1, "message": "\\u0000\\udc00"}]}'
+    result = loop(work, Reviewer(answer)).invoke({})
+    (finding,) = result["findings"]
+    assert (finding["file"], finding["status"]) == ("b.py", "open")
+    assert "\0" not in finding["message"]
+    assert attempts(work)[0].summary == "\\ud800"
 
 
 def test_a_fenced_answer_is_read(work: Repo) -> None:
@@ -322,6 +333,18 @@ def test_a_stopped_process_leaves_an_interrupted_attempt_that_counts(work: Repo)
     reviewer = Reviewer(FINE)
     assert loop(work, reviewer).invoke({})["outcome"] == "complete"
     assert [attempt.n for attempt in attempts(work)] == [1, 2]
+
+
+def test_interrupted_attempts_spend_the_budget(work: Repo) -> None:
+    def stop(question: dict[str, Any]) -> Any:
+        raise SystemExit(1)
+
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            loop(work, stop).invoke({})
+    reviewer = Reviewer(FINE)
+    assert loop(work, reviewer).invoke({})["ruling"]["reason"] == "bound"
+    assert reviewer.asked == []
 
 
 # -- what makes a fresh review, and what never renews the budget ------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from langgraph_loopguard.cli import main
 from langgraph_loopguard.review.place import Desk
 from langgraph_loopguard.review.store import read_memory
-from tests.review.repositories import Repo
+from tests.review.repositories import ENV, Repo
 
 SCRIPT = Path(__file__).with_name("scripted.py")
 
@@ -266,9 +267,34 @@ def test_the_proposal_of_a_fixer_is_kept_and_not_reviewed_again(runner: Runner) 
     assert len(runner.asked) == 2
 
 
+def test_a_fixer_may_commit_in_the_clone(runner: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    script = runner.home.parent / "fixer.py"
+    script.write_text(
+        "import subprocess\nopen('b.py', 'w').write('x = 1\\n')\n"
+        "git = ['git', '-c', 'user.name=f', '-c', 'user.email=f@example.invalid']\n"
+        "subprocess.run([*git, 'commit', '-qam', 'fix'], check=True)\n"
+    )
+    before = tree(runner.repo.path)
+    for _ in range(2):
+        assert runner.run("bug", "fine", fixer=f"{sys.executable} {script}") == 10
+    assert len(runner.asked) == 2
+    capsys.readouterr()
+    runner.say("report")
+    assert "+x = 1" in capsys.readouterr().out
+    assert tree(runner.repo.path) == before
+
+
+def test_changes_that_are_not_committed_are_not_reviewed_and_it_is_said(
+    runner: Runner, caplog: pytest.LogCaptureFixture
+) -> None:
+    runner.repo.write({"b.py": "x = 'not committed'\n"})
+    assert runner.run("bug") == 10
+    assert "not committed: they are not reviewed" in caplog.text
+    assert "+x = None" in runner.asked[0]["diff"]
+
+
 def test_a_report_can_be_read_after_a_write_was_cut_off(runner: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     import sqlite3
-    import subprocess
 
     runner.run("bug")
     code = (
@@ -378,6 +404,8 @@ def test_nothing_of_the_repository_runs_and_nothing_is_mis_shown(
         runner.say("report", "--format", form)
         shown.append(capsys.readouterr().out)
     assert not sign.exists()
+    subprocess.run(["git", "status"], cwd=repo.path, env=os.environ | ENV, capture_output=True, check=False)
+    assert sign.exists(), "the traps are set: git itself runs into them"
     for text in shown:
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
         assert "\nDone: complete" not in text
