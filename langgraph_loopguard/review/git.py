@@ -9,8 +9,10 @@ git directory with a config of its own.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +58,9 @@ QUIET = {
 
 ALLOWED_PROTOCOLS = {False: "none", True: "file"}
 """A fetch is from a local path; nothing else may open a connection."""
+
+SECONDS = 300.0
+"""Seconds that one command may take: a config can include a pipe that nobody writes to."""
 
 MAX_OUTPUT = 256 * 1024 * 1024
 """Bytes that one command may print."""
@@ -143,10 +148,19 @@ class Git:
                 raise SourceError(msg) from error
             with process:
                 assert process.stdout is not None
-                out = process.stdout.read(limit + 1)
-                if len(out) > limit:
-                    process.kill()
-                    return out[:limit], True
+                watch = threading.Timer(SECONDS, process.kill)
+                watch.start()
+                try:
+                    out = process.stdout.read(limit + 1)
+                    if len(out) > limit:
+                        process.kill()
+                        return out[:limit], True
+                    process.wait()
+                finally:
+                    watch.cancel()
+            if process.returncode == -signal.SIGKILL:
+                msg = f"git {args[0]} was ended after {SECONDS:g} seconds"
+                raise SourceError(msg)
             if process.returncode:
                 stderr.seek(0)
                 msg = f"git {args[0]} failed: {_last_line(stderr.read(4096))}"

@@ -224,6 +224,8 @@ def run_command(
     if error_number is not None:
         why = f"{command[0]!r} cannot be started: {os.strerror(error_number)}"
         return Finished(None, out.output(), err.output(), seconds, error=why)
+    if status is not None and status < 0:  # the command has signalled its whole group, the supervisor too
+        status = 128 - status
     return Finished(status, out.output(), err.output(), seconds, timed_out=timed_out)
 
 

@@ -11,7 +11,11 @@ def judge_scope(finding: Finding, scope: Scope, change: Change) -> tuple[bool, s
     """Return whether a finding is in scope, and why."""
     check = finding.provenance.check
     if check is not None:
-        return True, f"the agreed check {check!r} reports it"
+        agreed = check in scope.checks
+        return (
+            agreed,
+            f"the agreed check {check!r} reports it" if agreed else f"the check {check!r} is not agreed any more",
+        )
     if finding.file is None:
         return False, "it cites no file"
     if not covers(scope.files, finding.file):
@@ -32,12 +36,13 @@ def place(finding: Finding, scope: Scope, change: Change) -> Finding:
     """Return an unresolved finding with the status that its scope gives it.
 
     What was in scope stays so when the change moves away from it (its file is reverted, deleted, renamed): it is to
-    be rechecked, not to be forgotten. Only the agreed list of files can take it out.
+    be rechecked, not to be forgotten. Only the agreed list of files or checks can take it out.
     """
     if finding.status == "resolved":
         return finding
     inside, why = judge_scope(finding, scope, change)
-    if not inside and finding.in_scope and covers(scope.files, finding.file or ""):
+    of_check = finding.provenance.check is not None
+    if not inside and finding.in_scope and not of_check and covers(scope.files, finding.file or ""):
         return finding if finding.scope.startswith(WAS) else finding.model_copy(update={"scope": WAS + finding.scope})
     status = finding.status
     if not inside:

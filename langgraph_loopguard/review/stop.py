@@ -250,8 +250,10 @@ SHOWN = 3
 
 def _complete(standing: Standing) -> Ruling:
     count = len(standing.checks)
-    passed = f"{count} agreed check{'s pass' if count != 1 else ' passes'} on the current source" if count else ""
-    why = "; ".join(part for part in (passed, "no actionable finding is open in scope") if part)
+    passed = f"{count} agreed check{'s pass' if count != 1 else ' passes'} on the current source"
+    if not count:
+        passed = "no check is agreed, so that this rests on the reviewer alone"
+    why = f"{passed}; no actionable finding is open in scope"
     ask = "Accept the change?"
     return Ruling(outcome="complete", reason="complete", message=why, decision=ask)
 

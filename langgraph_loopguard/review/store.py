@@ -29,6 +29,9 @@ CREATE TABLE evidence (n INTEGER PRIMARY KEY AUTOINCREMENT, data TEXT NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, data TEXT NOT NULL);
 """
 
+KEPT_EVIDENCE = 200
+"""Results of checks that are kept, the latest ones: a check that cannot run is tried again at every run."""
+
 COUNTED = ("recorded", "failed", "timed_out")
 """Attempts that have a result, which an identical question takes again."""
 
@@ -150,6 +153,7 @@ class ReviewStore:
             connection.executemany("INSERT INTO findings VALUES (?, ?, ?)", rows)
             for item in evidence:
                 connection.execute("INSERT INTO evidence (data) VALUES (?)", (item.model_dump_json(),))
+            connection.execute("DELETE FROM evidence WHERE n <= (SELECT max(n) FROM evidence) - ?", (KEPT_EVIDENCE,))
             if attempt is not None:
                 _put_attempt(connection, attempt)
             _put_facts(connection, facts)

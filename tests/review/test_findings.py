@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langgraph_loopguard.review.answer import Dispute, NewFinding, Recheck, ReviewAnswer
-from langgraph_loopguard.review.change import read_change
+from langgraph_loopguard.review.change import read_change, whole
 from langgraph_loopguard.review.cited import Text, Texts, similar
 from langgraph_loopguard.review.claims import likeness
 from langgraph_loopguard.review.findings import Moment, carry, dispute, take_answer, take_evidence
@@ -256,7 +257,13 @@ class Bench:
     def moment(self, **scope: Any) -> Moment:
         self.rounds += 1
         snapshot = Snapshot.take(self.repo.path)
-        return Moment(self.rounds, snapshot, read_change(snapshot, self.base), Scope(**scope), Texts(snapshot))
+        return Moment(
+            self.rounds,
+            snapshot,
+            read_change(snapshot, self.base),
+            Scope(**{"checks": ["lint"], **scope}),
+            Texts(snapshot),
+        )
 
     def done(self, moment: Moment) -> None:
         self.before = {name: moment.texts.hash_of(name) or "" for name in moment.change.files}
@@ -477,6 +484,17 @@ def test_a_check_is_in_scope_wherever_it_points(tmp_path: Path) -> None:
     assert "agreed check 'lint'" in known.scope
 
 
+def test_a_check_that_is_not_agreed_any_more_holds_nothing_up(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "repo", {"a.py": LOAD})
+    moment = bench.moment()
+    known = take_evidence([], evidence(moment, [found()]), moment)
+    bench.edit({"a.py": MOVED_DOWN})
+    (dropped,) = carry(known, bench.moment(checks=["other"]), {})
+    assert dropped.status == "out_of_scope"
+    assert "not agreed any more" in dropped.scope
+    assert carry([dropped], bench.moment(), {})[0].status == "carried"
+
+
 def test_the_fixer_may_dispute(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "repo", {"a.py": LOAD})
     moment = bench.moment()
@@ -519,6 +537,32 @@ def test_many_findings_are_matched_in_reasonable_work(tmp_path: Path) -> None:
     moved = [found(i + 1, f"`x{i}` is a poor name", "N1") for i in range(1, 3001)]
     after = take_evidence(carry(known, moment, {}), evidence(moment, moved), moment)
     assert [finding.id for finding in after] == [finding.id for finding in known]
+
+
+TOP = [number for number, line in enumerate(LOAD.split("\n")) if line.startswith(("def ", "class ", "import "))]
+
+
+@given(st.lists(st.tuples(st.sampled_from(TOP), st.sampled_from(["x = 1", "# a comment", "", "def g():\n    pass"]))))
+def test_whatever_comes_in_between_a_finding_is_followed(insertions: list[tuple[int, str]]) -> None:
+    """Lines put in anywhere between the definitions move a finding, and nothing else."""
+    lines = LOAD.split("\n")
+    for number, text in sorted(insertions, reverse=True):
+        lines[number:number] = text.split("\n")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.py")
+        moments = []
+        for n, text in enumerate((LOAD, "\n".join(lines))):
+            path.write_text(text)
+            snapshot = Snapshot.take(folder)
+            moments.append(Moment(n + 1, snapshot, whole(snapshot), Scope(), Texts(snapshot)))
+            moments[-1].texts.get("a.py")
+    known = take_answer([], ReviewAnswer(findings=[found(5), found(10), found(16)]), moments[0])
+    assert len(known) == 3
+    carried = carry(known, moments[1], {})
+    expected = [old + sum(text.count("\n") + 1 for number, text in insertions if number < old) for old in (5, 10, 16)]
+    assert [finding.line for finding in carried] == expected
+    again = take_answer(carried, ReviewAnswer(findings=[found(line) for line in reversed(expected)]), moments[1])
+    assert [finding.id for finding in again] == [finding.id for finding in known]
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ def test_input_that_nobody_reads_is_no_trouble(tmp_path: Path) -> None:
 
 def test_a_signal_is_told_as_shells_do(tmp_path: Path) -> None:
     assert run("import os; os.kill(os.getpid(), 9)", tmp_path).status == 137
+    assert run("import os; os.kill(0, 9)", tmp_path).status == 137
 
 
 def test_a_program_that_is_not_there_or_no_program(tmp_path: Path) -> None:

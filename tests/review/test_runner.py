@@ -420,6 +420,14 @@ def test_nothing_of_the_repository_runs_and_nothing_is_mis_shown(
     assert "root:" not in shown[4]
 
 
+def test_a_repository_with_the_other_hash_function(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "sha256", "--object-format=sha256")
+    repo.commit(files={"a.py": "x = 1\n"})
+    repo.git("checkout", "--quiet", "-b", "feature")
+    repo.commit(files={"b.py": "x = None\n"})
+    assert Runner(repo, tmp_path / "home").run("bug", check="true") == 10
+
+
 def test_a_bare_repository_and_one_with_a_shallow_history(runner: Runner, tmp_path: Path) -> None:
     bare, shallow = tmp_path / "bare.git", tmp_path / "shallow"
     runner.repo.git("clone", "--quiet", "--bare", ".", str(bare))

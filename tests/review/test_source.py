@@ -268,6 +268,14 @@ def test_nothing_that_the_repository_configures_is_run(repo: Repo, tmp_path: Pat
     assert not sign.exists()
 
 
+def test_a_config_that_waits_for_ever_is_given_up(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(repo.path / "pipe")
+    repo.git("config", "include.path", str(repo.path / "pipe"))
+    monkeypatch.setattr("langgraph_loopguard.review.git.SECONDS", 0.5)
+    with pytest.raises(SourceError, match="ended after 0.5 seconds"):
+        SourceState.of(repo.path)
+
+
 def test_links_out_of_the_tree_are_never_followed(repo: Repo, tmp_path: Path) -> None:
     secret = tmp_path / "outside"
     secret.mkdir()
