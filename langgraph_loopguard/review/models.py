@@ -60,7 +60,7 @@ class Report(BaseModel):
     line: int | None = Field(default=None, ge=1, le=MAX_LINE)
     end_line: int | None = Field(default=None, ge=1, le=MAX_LINE)
     rule: str | None = None
-    """A stable name of the kind of problem: a rule's code, a test's name."""
+    """A stable name for this kind of problem, such as the code of a rule or the name of a test."""
     message: str
     severity: Severity = "warning"
     kind: Kind = "actionable"
