@@ -7,17 +7,16 @@ review; where a budget is spent or a finding recurs, it must grant attempts, and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.constants import END
 from langgraph.types import Command, interrupt
-from pydantic import BeforeValidator, WithJsonSchema
 
 from langgraph_loopguard.core.errors import EscalationError
 from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.graph import _pregel
-from langgraph_loopguard.graph.decision import hitl_request, parse_decision
+from langgraph_loopguard.graph.decision import answer_schema, hitl_request
 from langgraph_loopguard.graph.models import Decision
 from langgraph_loopguard.review.settings import Settings
 
@@ -33,7 +32,7 @@ def make_ask(settings: Settings) -> Callable[..., Any]:
 
     def ask(state: dict[str, Any], config: RunnableConfig) -> Command[Any]:
         record: dict[str, Any] = state["escalation"]
-        decision: Decision = interrupt(hitl_request(record), response_schema=_answer(record))
+        decision: Decision = interrupt(hitl_request(record), response_schema=answer_schema(record, _check(record)))
         decided = {**record, "decision": to_jsonable(decision.model_dump())}
         update = {"escalation": decided, "escalations": {decided["id"]: decided}}
         if decision.action != "retry":
@@ -61,19 +60,20 @@ def asks(state: Mapping[str, Any], config: RunnableConfig, ask_human: bool | Non
     return waits
 
 
-def _answer(record: Mapping[str, Any]) -> Any:
-    def parse(answer: Any) -> Decision:
-        decision = parse_decision(answer, record)
-        if decision.action == "retry":
-            if record["reason"]["condition"] in SPENT and not decision.extra_cycles:
-                msg = "extra_cycles must be positive: a retry grants further attempts here"
-                raise ValueError(msg)
-            if decision.extra_cycles and not decision.decided_by:
-                msg = f"decided_by must name a person: extra_cycles={decision.extra_cycles} extends the budget"
-                raise ValueError(msg)
-        return decision
+def _check(record: Mapping[str, Any]) -> Callable[[Decision], None]:
+    """Return what raises `ValueError` for a retry that does not grant what it needs, or grants it without a name."""
 
-    return Annotated[Any, BeforeValidator(parse), WithJsonSchema(Decision.model_json_schema())]
+    def check(decision: Decision) -> None:
+        if decision.action != "retry":
+            return
+        if record["reason"]["condition"] in SPENT and not decision.extra_cycles:
+            msg = "extra_cycles must be positive: a retry grants further attempts here"
+            raise ValueError(msg)
+        if decision.extra_cycles and not decision.decided_by:
+            msg = f"decided_by must name a person: extra_cycles={decision.extra_cycles} extends the budget"
+            raise ValueError(msg)
+
+    return check
 
 
 def _grant(settings: Settings, decision: Decision) -> None:

@@ -17,10 +17,15 @@ from langgraph_loopguard.review.times import now
 KINDS = {"bound": "exhausted", "recurring": "stalled", "unchanged": "stalled", "source": "broken"}
 """What sort of stop a ruling is, in the guard's words; every other one is `stalled`."""
 
-OPTIONS = (
-    {"action": "accept", "description": "End the review and take the change as it is."},
-    {"action": "reject", "description": "End the review without taking the change."},
-    {"action": "retry", "description": "Grant `extra_cycles` further attempts, with `guidance` for the reviewer."},
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {"action": "accept", "description": "End the review and take the change as it is.", "fields": []},
+    {"action": "reject", "description": "End the review without taking the change.", "fields": []},
+    {
+        "action": "retry",
+        "description": "Let the review go on, with `guidance`; `extra_cycles` grants attempts, by `decided_by`.",
+        "fields": ["guidance", "extra_cycles", "decided_by"],
+        "respond_with": {},
+    },
 )
 
 
