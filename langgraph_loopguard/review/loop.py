@@ -182,12 +182,10 @@ def build_graph(settings: Settings, ask_human: bool | None) -> StateGraph[Review
     builder.add_edge("classify", "judge")
     builder.add_conditional_edges("judge", lambda state: _after_judge(state, settings), ["fix", "end"])
     builder.add_conditional_edges("fix", lambda state: _after_fix(state), ["load", "judge", "end"])
-    builder.add_node("ask", make_ask(settings), destinations=("load", "fix", END))
-
-    def after_end(state: ReviewState, config: RunnableConfig) -> str:
-        return "ask" if asks(dict(state), config, ask_human) else END
-
-    builder.add_conditional_edges("end", after_end, ["ask", END])
+    if ask_human is False:
+        builder.add_edge("end", END)
+    else:
+        _add_ask(builder, settings, ask_human)
     allowed = current_budget(settings, settings.store.load()).allowed
     # The stop rule bounds the attempts; the guard bounds the rounds, whatever becomes of the rule.
     guard_loop(
@@ -201,6 +199,16 @@ def build_graph(settings: Settings, ask_human: bool | None) -> StateGraph[Review
         name="review",
     )
     return builder
+
+
+def _add_ask(builder: StateGraph[ReviewState, Any, Any, Any], settings: Settings, ask_human: bool | None) -> None:
+    """Add the node that asks a person. What bounds this way round is what the person grants."""
+
+    def after_end(state: ReviewState, config: RunnableConfig) -> str:
+        return "ask" if asks(dict(state), config, ask_human) else END
+
+    builder.add_node("ask", make_ask(settings), destinations=("load", "fix", END))
+    builder.add_conditional_edges("end", after_end, ["ask", END])
 
 
 def _after_load(state: ReviewState) -> str:

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from langgraph_loopguard import EscalationError
+from langgraph_loopguard import EscalationError, assert_guarded, audit
 from langgraph_loopguard.review import ReviewError, ReviewStore, review_loop
 from langgraph_loopguard.review.answer import ReviewAnswer, answer_schema
 from langgraph_loopguard.review.models import HandOff
@@ -513,6 +513,12 @@ def test_asking_needs_a_checkpointer(work: Repo) -> None:
     assert error.value.escalation["handoff"]["findings"]
     graph = loop(work, Reviewer(found(trade_off)), ask_human=False, checkpointer=InMemorySaver())
     assert "__interrupt__" not in graph.invoke({}, {"configurable": {"thread_id": "1"}})
+
+
+def test_no_way_round_is_without_a_guard_or_a_person(work: Repo) -> None:
+    assert_guarded(loop(work, Reviewer(FINE), fixer=lambda q: None, ask_human=False))
+    cycles = audit(loop(work, Reviewer(FINE), fixer=lambda q: None)).cycles
+    assert all("ask" in cycle.nodes for cycle in cycles if cycle.verdict != "guarded")
 
 
 def test_the_patch_of_a_fixer_that_commits(work: Repo) -> None:
