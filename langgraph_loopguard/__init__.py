@@ -1,7 +1,8 @@
 """Guards for LangGraph loops: two agents that will not agree stop, and a person gets the whole record."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from langgraph_loopguard.late import late
 
 if TYPE_CHECKING:
     from langgraph_loopguard.core import normalize
@@ -108,16 +109,7 @@ MODULES = {
     "normalize": "core",
     "resume": "graph.resume",
 }
-"""Where each public name lives. It is imported when it is first asked for, so that importing the package is cheap."""
+"""Where each public name lives."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in MODULES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late(__name__, MODULES)

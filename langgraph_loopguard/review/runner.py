@@ -15,20 +15,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from langgraph_loopguard.review.agents import CommandAgent
 from langgraph_loopguard.review.clone import BASE_REF, HEAD_REF, prepare
 from langgraph_loopguard.review.errors import ReviewError, SourceError
 from langgraph_loopguard.review.findings import dismiss
 from langgraph_loopguard.review.lock import locked
-from langgraph_loopguard.review.loop import build_graph
 from langgraph_loopguard.review.place import Desk, desk
 from langgraph_loopguard.review.repository import Repository
-from langgraph_loopguard.review.settings import make_settings
 from langgraph_loopguard.review.source import SourceState
 from langgraph_loopguard.review.standing import FAILED, ReviewReport, read_report
 from langgraph_loopguard.review.store import ReviewStore, read_memory
+
+if TYPE_CHECKING:
+    from langgraph_loopguard.review.agents import CommandAgent
 
 logger = logging.getLogger("langgraph_loopguard")
 
@@ -122,6 +122,10 @@ def run(order: Order) -> tuple[int, ReviewReport | None]:
         ReviewError: The order makes no sense, or another process is at work on the change.
         ValueError: As for `review_loop`.
     """
+    # A status and a report read only: they need not wait for LangGraph to be imported.
+    from langgraph_loopguard.review.loop import build_graph
+    from langgraph_loopguard.review.settings import make_settings
+
     repository, name, where = find(order.repository, order.change, order.head, order.home)
     base = repository.git.resolve(order.base)
     head = repository.git.resolve(order.head or "HEAD")
@@ -179,6 +183,8 @@ def model_reviewer(spec: str, env: Sequence[str], role: Literal["reviewer", "fix
     Raises:
         ValueError: The name has no provider.
     """
+    from langgraph_loopguard.review.agents import CommandAgent
+
     provider, separator, name = spec.partition(":")
     if not (provider and separator and name):
         msg = f"model must be provider:name, got {spec!r}"
