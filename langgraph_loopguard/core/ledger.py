@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, TypedDict
 
+from langgraph_loopguard.core.text import html_table
 from langgraph_loopguard.core.verdict import Reason
 
 VERSION = 1
@@ -33,6 +34,9 @@ MONEY = Context(prec=50)
 """Sums of money are exact here, whatever the caller's own decimal context is."""
 
 EDGE = "->"
+
+_COSTS = ("seconds", "tokens", "usd")
+"""What a ledger sums up, as far as it knows it."""
 
 POSITIONS = frozenset({"page", "offset", "cursor", "index", "position", "line", "start", "end", "chunk", "part"})
 """Keys whose number says where in the work the node is. They move because the work does, so they are no counters."""
@@ -105,7 +109,10 @@ class LedgerData(TypedDict, total=False):
     granted: dict[str, float | str]
     tripped: dict[str, Any] | None
     trips: int
+    trips_before: int
+    """Trips of earlier turns."""
     would_trip: dict[str, Any]
+    """`reason`, `cycles` and `spent` when a guard that observes would have tripped first; `count`, how often since."""
     decisions: int
     turns: int
     history_from: int
@@ -152,6 +159,22 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger(cycles={self.cycles}, handoffs={self.handoffs}, tripped={self.tripped})"
+
+    def _repr_html_(self) -> str:
+        reason = self.reason or self.would_trip
+        state = "shut, waits for a decision" if self.tripped else "would have tripped" if self.would_trip else "open"
+        return html_table(
+            "Ledger",
+            [
+                ("state", state),
+                ("reason", f"{reason.condition}: {reason.message}" if reason else None),
+                ("cycles", self.cycles),
+                ("handoffs", ", ".join(f"{edge}: {count}" for edge, count in self.handoffs.items())),
+                ("tokens", self.tokens or None),
+                ("seconds", round(self.seconds, 3)),
+                ("decisions", self.decisions or None),
+            ],
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ledger) and self.data == other.data
@@ -311,6 +334,7 @@ def fold(data: Mapping[str, Any] | None, events: Iterable[Mapping[str, Any]], ri
                 "v": VERSION,
                 "turns": ledger.get("turns", 0) + 1,
                 "trips": ledger.get("trips", 0),
+                "trips_before": ledger.get("trips", 0),
                 "decisions": ledger.get("decisions", 0),
                 "history_from": event.get("history_from", 0),
             }
@@ -324,14 +348,20 @@ def _fold_step(ledger: dict[str, Any], event: Mapping[str, Any], ring: Ring, cro
         _fold_visit(ledger, node, visit, ring)
     if (cross or trip) and "steps_left" in event:
         _fold_steps(ledger, event["steps_left"])
+    begun = ledger.get("cycles", 0)
     if event.get("came_back"):
-        ledger["cycles"] = ledger.get("cycles", 0) + 1
+        ledger["cycles"] = begun + 1
     if cross:
         if event.get("edit") and (waiting := ledger.get("waiting")):
             cross = [target for target in cross if node + EDGE + target not in waiting]
         _cross(ledger, node, cross, ring, crossed)
     if (reason := event.get("would_trip")) is not None:
-        before = ledger.get("would_trip") or {**reason, "cycles": ledger.get("cycles", 0), "count": 0}
+        before = ledger.get("would_trip") or {
+            **reason,
+            "cycles": ledger.get("cycles", 0),
+            "count": 0,
+            "spent": {"cycles": begun, **{what: ledger[what] for what in _COSTS if what in ledger}},
+        }
         ledger["would_trip"] = {**before, "count": before["count"] + 1}
     if trip is not None:
         if (shut := ledger.get("tripped")) is None:

@@ -29,6 +29,7 @@ from langgraph_loopguard.core.ledger import Ledger, Ring, VisitData, fold
 from langgraph_loopguard.core.presets import PRESETS
 from langgraph_loopguard.core.presets import Preset as Preset
 from langgraph_loopguard.core.reader import Reader, Selector
+from langgraph_loopguard.core.text import html_table
 from langgraph_loopguard.core.verdict import Reason, Verdict
 from langgraph_loopguard.graph.channels import LEDGERS
 
@@ -177,6 +178,12 @@ class LoopGuard:
         defaults |= {"measure": None, "escalate_to": None, "ask_human": None, "mode": "enforce"}
         shown += [f"{k}={getattr(self, k)!r}" for k, default in defaults.items() if getattr(self, k) != default]
         return f"LoopGuard({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Any]] = [("nodes", " → ".join([*self.nodes, self.nodes[0]])), ("cap", self.max_cycles)]
+        rows += [("stops when", self.condition), ("mode", self.mode), ("budget per", self.per)]
+        rows += [(name, getattr(self, name)) for name in ("key", "artifact", "measure", "escalate_to")]
+        return html_table(f"LoopGuard {self.name}", rows)
 
     # -- outside a graph ------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from langgraph_loopguard.core.text import html_table
+
 SCHEMA_VERSION = 1
 """Version of the shapes of `Escalation` and `Decision`."""
 
@@ -142,3 +144,25 @@ class Escalation(BaseModel):
     created_at: str
     decision: Decision | None = None
     schema_version: int = SCHEMA_VERSION
+
+    def _repr_html_(self) -> str:
+        spent = f"{self.spent.seconds:g} s, {self.spent.tokens:,} tokens"
+        decision = self.decision
+        return html_table(
+            f"Escalation {self.id}",
+            [
+                ("loop", self.loop),
+                ("edge", self.edge),
+                ("thread", self.thread_id),
+                ("scope key", self.scope_key),
+                ("outcome", self.outcome),
+                ("reason", f"{self.reason.get('condition')}: {self.reason.get('message')}"),
+                ("cycles", self.cycles),
+                ("spent", spent if self.spent.usd is None else f"{spent}, ${self.spent.usd}"),
+                ("reviews, fixes", f"{len(self.reviews)}, {len(self.fixes)}"),
+                ("last review", self.reviews[-1].content if self.reviews else None),
+                ("diff", self.diff),
+                ("question", self.question),
+                ("decision", f"{decision.action} by {decision.decided_by or 'unknown'}" if decision else "open"),
+            ],
+        )

@@ -375,7 +375,7 @@ def test_would_trip_keeps_the_first_reason_and_counts() -> None:
     reasons = [{"reason": {**trip("a", "b")["trip"]["reason"], "condition": name}} for name in ("X", "Y")]
     events = [[{**step("a", "b"), "would_trip": reason}] for reason in reasons]
     ledger = supersteps(*events)
-    assert ({"reason": reasons[0]["reason"], "cycles": 1, "count": 2}, "X", False) == (
+    assert ({"reason": reasons[0]["reason"], "cycles": 1, "count": 2, "spent": {"cycles": 0}}, "X", False) == (
         ledger["would_trip"],
         Ledger(ledger).would_trip.condition,  # type: ignore[union-attr]
         Ledger(ledger).tripped,
@@ -385,7 +385,7 @@ def test_would_trip_keeps_the_first_reason_and_counts() -> None:
 def test_what_would_have_tripped_at_once_is_counted_from_nothing() -> None:
     """Before the first cycle, too."""
     ledger = fold(None, [{**step("b"), "would_trip": {"reason": {}}}], PAIR)
-    assert {"reason": {}, "cycles": 0, "count": 1} == ledger["would_trip"]
+    assert {"reason": {}, "cycles": 0, "count": 1, "spent": {"cycles": 0}} == ledger["would_trip"]
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------
@@ -399,13 +399,15 @@ def test_a_turn_renews_everything_but_what_is_counted_over_the_thread() -> None:
         [decision(cycles=3)],
         [{"event": "turn", "history_from": 7}],
     )
-    assert {"v": 1, "turns": 1, "trips": 1, "decisions": 1, "history_from": 7} == ledger
+    assert {"v": 1, "turns": 1, "trips": 1, "trips_before": 1, "decisions": 1, "history_from": 7} == ledger
     assert 2 == Ledger(fold(ledger, [{"event": "turn"}], PAIR)).turns
 
 
 def test_a_thread_may_begin_with_a_turn() -> None:
     """Nothing has been counted before the first input."""
-    assert {"v": 1, "turns": 1, "trips": 0, "decisions": 0, "history_from": 0} == fold(None, [{"event": "turn"}], PAIR)
+    assert {"v": 1, "turns": 1, "trips": 0, "trips_before": 0, "decisions": 0, "history_from": 0} == fold(
+        None, [{"event": "turn"}], PAIR
+    )
 
 
 def test_a_turn_and_the_handoff_behind_it_may_share_a_superstep() -> None:
