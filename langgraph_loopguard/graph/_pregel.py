@@ -3,7 +3,8 @@
 LangGraph gives each task a function that reads state (`__pregel_read`) and one that writes it (`__pregel_send`);
 `interrupt()` and conditional edges stand on them. The guard's writes go the same way, so they belong to the step of
 the node that they are about: they are committed with its own update, dropped when it is retried and replayed with it.
-Whether there is a checkpointer is known only at run time (`__pregel_checkpointer`).
+Whether there is a checkpointer is known only at run time (`__pregel_checkpointer`). What a checkpoint has still to run
+stands among its values, under names that only a graph could translate otherwise.
 
 `tests/graph/test_pregel.py` states what is relied on, so that a LangGraph that moves it fails there and says so.
 """
@@ -15,6 +16,8 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
+from langgraph.checkpoint.serde.types import TASKS
+from langgraph.constants import START
 from langgraph.types import CachePolicy
 
 BranchT = TypeVar("BranchT", bound=tuple[Any, ...])
@@ -24,6 +27,8 @@ SEND = "__pregel_send"
 CHECKPOINTER = "__pregel_checkpointer"
 PUSH_TRIGGER = "__pregel_push"
 RUNTIME = "__pregel_runtime"
+BRANCH = "branch:to:"
+JOIN = "join:"
 NOTE = "__loopguard_visit"
 """Key of our own, beside LangGraph's."""
 
@@ -114,3 +119,16 @@ def steps_left_at_least(config: RunnableConfig) -> int:
 def is_send(config: RunnableConfig) -> bool:
     """Whether the present task was made by a `Send`, so that its input is the `Send`'s argument and not the state."""
     return PUSH_TRIGGER in ((config.get("metadata") or {}).get("langgraph_triggers") or ())
+
+
+def pending(values: Mapping[str, Any]) -> set[str]:
+    """Return the nodes that a checkpoint has still to run, from its channel values; none when the run has ended."""
+    nodes = {send.node for send in values.get(TASKS) or ()}
+    for channel, value in values.items():
+        if channel.startswith(BRANCH):
+            nodes.add(channel.removeprefix(BRANCH))
+        elif channel.startswith(JOIN):
+            sources, _, target = channel.removeprefix(JOIN).rpartition(":")
+            if isinstance(value, (set, frozenset, list)) and set(value) == set(sources.split("+")):
+                nodes.add(target)
+    return nodes | ({START} & values.keys())

@@ -1,0 +1,138 @@
+"""What the nodes of one run wrote, visit by visit, from the history that its checkpoints keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from langgraph.checkpoint.base import CheckpointTuple
+from xxhash import xxh3_128_hexdigest
+
+from langgraph_loopguard.core.ledger import EDGE
+from langgraph_loopguard.graph.channels import (
+    ESCALATIONS,
+    HISTORY,
+    LEDGERS,
+    HistoryChannel,
+    append_blocks,
+    flatten,
+    known_ledgers,
+)
+from langgraph_loopguard.report.source import Saver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One visit of a node in one loop: what it handed over, as a fingerprint, and what it cost.
+
+    Attributes:
+        loop: The guard's name.
+        scope: The scope key; `None` for a guard without one.
+        n: Its number among the visits of the loop and scope key, from 1.
+        cycle: The cycle that it belongs to, from 1; 0 for visits before the ring's first node.
+        node: The node.
+        at: When it ended, in seconds since the epoch.
+        seconds: How long it took.
+        tokens: Tokens, in and out.
+        usd: US dollars; `None` where no price is known.
+        fingerprint: Equal for visits that wrote the same; `None` when it wrote nothing.
+        measure: What was still open after it; `None` where nothing measures.
+    """
+
+    loop: str
+    scope: Any
+    n: int
+    cycle: int
+    node: str
+    at: float
+    seconds: float
+    tokens: int
+    usd: float | None
+    fingerprint: str | None
+    measure: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the visit as plain JSON; the time as ISO 8601."""
+        return {**asdict(self), "at": datetime.fromtimestamp(self.at, timezone.utc).isoformat()}
+
+
+def visits_of(saver: Saver, found: CheckpointTuple) -> list[Visit]:
+    """Return the visits of one checkpoint's loops, oldest first, over all its turns."""
+    values: Mapping[str, Any] = found.checkpoint["channel_values"]
+    if not isinstance(values.get(LEDGERS), dict):
+        return []
+    rings = _rings(values)
+    out: list[Visit] = []
+    counted: dict[tuple[str, str], _Count] = {}
+    for entry in _entries(saver, found, values):
+        for loop, visit in entry["visits"].items():
+            scope = entry.get("scopes", {}).get(loop)
+            count = counted.setdefault((loop, json.dumps(scope, sort_keys=True)), _Count(rings.setdefault(loop, [])))
+            count.add(entry["node"])
+            usd = visit.get("usd")
+            out.append(
+                Visit(
+                    loop=loop,
+                    scope=scope,
+                    n=count.visits,
+                    cycle=count.cycle,
+                    node=entry["node"],
+                    at=float(entry["at"]),
+                    seconds=float(visit.get("seconds") or 0.0),
+                    tokens=int(visit.get("tokens") or 0),
+                    usd=None if usd is None else float(usd),
+                    fingerprint=_fingerprint(visit.get("keys")),
+                    measure=visit.get("measure"),
+                )
+            )
+    return out
+
+
+class _Count:
+    """Counts the visits and cycles of one loop and scope key, as the record of an escalation does."""
+
+    def __init__(self, ring: list[str]) -> None:
+        self._ring = ring
+        self._last: int | None = None
+        self.visits = self.cycle = 0
+
+    def add(self, node: str) -> None:
+        if node not in self._ring:
+            self._ring.append(node)
+        here = self._ring.index(node)
+        if here == 0 or (self._last is not None and 0 < here <= self._last):
+            self.cycle += 1
+        self._last = here
+        self.visits += 1
+
+
+def _entries(saver: Saver, found: CheckpointTuple, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    channel = HistoryChannel(append_blocks, list)
+    if HISTORY in values:
+        channel = channel.from_checkpoint(values[HISTORY])
+    else:
+        kept = saver.get_delta_channel_history(config=found.config, channels=[HISTORY])[HISTORY]
+        channel = channel.from_checkpoint(kept.get("seed"))
+        channel.replay_writes(kept["writes"])
+    yield from flatten(channel.value)
+
+
+def _rings(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The nodes of each loop in order, as a record says; until there is one, the node whose edge begins the cycles."""
+    rings: dict[str, list[str]] = {}
+    for loop, scopes in known_ledgers(values[LEDGERS]).items():
+        for data in scopes.values():
+            handoffs, cycles = data.get("handoffs", {}), data.get("cycles", 0)
+            begins = next((edge for edge, count in handoffs.items() if count == cycles), "")
+            first = [node for node in data.get("nodes", {}) if begins.startswith(node + EDGE)]
+            rings.setdefault(loop, first[:1])
+    for record in (values.get(ESCALATIONS) or {}).values():
+        rings[record["loop"]] = list(record["nodes"])
+    return rings
+
+
+def _fingerprint(keys: Any) -> str | None:
+    return xxh3_128_hexdigest(json.dumps(keys, sort_keys=True).encode()) if keys else None
