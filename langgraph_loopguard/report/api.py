@@ -43,6 +43,21 @@ class Report:
     summary: Summary
     visits: tuple[Visit, ...] = field(default=(), repr=False)
 
+    def only(self, loop: str | None = None, *, scope: Any = ...) -> Report:
+        """Return the report of some of the loops.
+
+        Args:
+            loop: Only the guard of this name. Default: all guards.
+            scope: Only this scope key (`None`: loops of guards without one). Default: all.
+        """
+
+        def kept(one: LoopRun | Visit) -> bool:
+            return loop in (None, one.loop) and (scope is ... or one.scope == scope)
+
+        rows = tuple(row for row in self.loops if kept(row))
+        summary = summarise(rows, self.summary.threshold)
+        return Report(rows, summary, tuple(visit for visit in self.visits if kept(visit)))
+
     def frame(self) -> DataFrame:
         """Return the rows as a pandas frame: one line per thread, guard and scope key.
 
@@ -114,9 +129,8 @@ def report(
         if thread is None:
             rows = tuple(row for row in _read(saver, tick) if loop in (None, row.loop))
             return Report(rows, summarise(rows, threshold))
-        one, visits = _one_thread(saver, thread)
-    rows = tuple(row for row in one if loop in (None, row.loop))
-    return Report(rows, summarise(rows, threshold), tuple(visit for visit in visits if loop in (None, visit.loop)))
+        found, visits = _one_thread(saver, thread)
+    return Report(tuple(found), summarise(found, threshold), tuple(visits)).only(loop)
 
 
 def read_loops(source: Source, *, tick: Tick | None = None) -> Iterator[LoopRun]:

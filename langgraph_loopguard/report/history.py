@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from langgraph.checkpoint.base import CheckpointTuple
-from xxhash import xxh3_128_hexdigest
 
 from langgraph_loopguard.core.ledger import EDGE
 from langgraph_loopguard.graph.channels import (
@@ -21,6 +19,9 @@ from langgraph_loopguard.graph.channels import (
     flatten,
     known_ledgers,
 )
+from langgraph_loopguard.graph.guard import scope_name
+from langgraph_loopguard.report.repeats import fingerprints
+from langgraph_loopguard.report.rows import scope_value
 from langgraph_loopguard.report.source import Saver
 
 
@@ -38,7 +39,7 @@ class Visit:
         seconds: How long it took.
         tokens: Tokens, in and out.
         usd: US dollars; `None` where no price is known.
-        fingerprint: Equal for visits that wrote the same; `None` when it wrote nothing.
+        fingerprint: Equal for visits of a node that wrote the same, counters aside; `None` when it wrote nothing.
         measure: What was still open after it; `None` where nothing measures.
     """
 
@@ -65,30 +66,32 @@ def visits_of(saver: Saver, found: CheckpointTuple) -> list[Visit]:
     if not isinstance(values.get(LEDGERS), dict):
         return []
     rings = _rings(values)
-    out: list[Visit] = []
-    counted: dict[tuple[str, str], _Count] = {}
+    counts: dict[tuple[str, str], _Count] = {}
+    kept: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
+    by_node: dict[tuple[str, str, str], list[int]] = {}
     for entry in _entries(saver, found, values):
         for loop, visit in entry["visits"].items():
-            scope = entry.get("scopes", {}).get(loop)
-            count = counted.setdefault((loop, json.dumps(scope, sort_keys=True)), _Count(rings.setdefault(loop, [])))
+            name = scope_name(entry.get("scopes", {}).get(loop))
+            key = loop, name
+            count = counts.setdefault(key, _Count(rings.setdefault(loop, [])))
             count.add(entry["node"])
-            usd = visit.get("usd")
-            out.append(
-                Visit(
-                    loop=loop,
-                    scope=scope,
-                    n=count.visits,
-                    cycle=count.cycle,
-                    node=entry["node"],
-                    at=float(entry["at"]),
-                    seconds=float(visit.get("seconds") or 0.0),
-                    tokens=int(visit.get("tokens") or 0),
-                    usd=None if usd is None else float(usd),
-                    fingerprint=_fingerprint(visit.get("keys")),
-                    measure=visit.get("measure"),
-                )
-            )
-    return out
+            by_node.setdefault((*key, entry["node"]), []).append(len(kept))
+            place = {"loop": loop, "scope": scope_value(name), "n": count.visits, "cycle": count.cycle}
+            kept.append(({**place, "node": entry["node"], "at": float(entry["at"])}, visit))
+    said: dict[int, str | None] = {}
+    for numbers in by_node.values():
+        said |= zip(numbers, fingerprints([kept[number][1] for number in numbers]), strict=True)
+    return [
+        Visit(
+            **place,
+            seconds=float(visit.get("seconds") or 0.0),
+            tokens=int(visit.get("tokens") or 0),
+            usd=None if visit.get("usd") is None else float(visit["usd"]),
+            fingerprint=said[number],
+            measure=visit.get("measure"),
+        )
+        for number, (place, visit) in enumerate(kept)
+    ]
 
 
 class _Count:
@@ -132,7 +135,3 @@ def _rings(values: Mapping[str, Any]) -> dict[str, list[str]]:
     for record in (values.get(ESCALATIONS) or {}).values():
         rings[record["loop"]] = list(record["nodes"])
     return rings
-
-
-def _fingerprint(keys: Any) -> str | None:
-    return xxh3_128_hexdigest(json.dumps(keys, sort_keys=True).encode()) if keys else None

@@ -157,7 +157,7 @@ def loops_of(found: CheckpointTuple) -> Iterator[LoopRun]:
                 thread=str(keys["thread_id"]),
                 namespace=str(keys.get("checkpoint_ns", "")),
                 loop=loop,
-                scope=_decoded(scope),
+                scope=scope_value(scope),
                 handoffs=sum(data.get("handoffs", {}).values()),
                 spent=Cost.of(data),
                 decisions=data.get("decisions", 0),
@@ -193,7 +193,8 @@ def _scope_of(record: Mapping[str, Any]) -> str:
     return scope_name(record.get("scope_key"))
 
 
-def _decoded(scope: str) -> Any:
+def scope_value(scope: str) -> Any:
+    """Return the scope key whose ledger stands under a name (see `scope_name`), as plain JSON."""
     try:
         return json.loads(scope)
     except ValueError:
