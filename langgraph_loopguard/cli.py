@@ -19,6 +19,8 @@ COMMANDS = (
     "langgraph_loopguard.demo.command",
     "langgraph_loopguard.graph.audit.command",
     "langgraph_loopguard.review.command",
+    "langgraph_loopguard.report.command",
+    "langgraph_loopguard.report.tune_command",
 )
 """Modules of the subcommands, in the order of the help. They import what is heavy or optional when they run."""
 

@@ -187,10 +187,11 @@ def _bar(wanted: bool) -> Iterator[Tick | None]:
     if not wanted:
         yield None
         return
-    console = need("rich.console").Console(stderr=True)
-    bars = need("rich.progress")
+    console = need("rich.console", "report").Console(stderr=True)
+    bars = need("rich.progress", "report")
     columns = (bars.TextColumn("reading runs"), bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeRemainingColumn())
-    with bars.Progress(*columns, console=console, transient=True) as bar:
+    hidden = not (console.is_terminal or console.is_jupyter)
+    with bars.Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -56,19 +57,19 @@ def plot_timeline(report: Report, *, theme: Theme = "light") -> Figure:
     shown = visits[-LONGEST:]
     nodes = list(dict.fromkeys(visit.node for visit in visits))
     drawn, ax = figure(theme, max(6.5, 2.4 + 0.32 * len(shown)), 1.5 + 0.55 * len(nodes))
-    again = [one for one, count in Counter(v.fingerprint for v in visits if v.fingerprint).items() if count > 1]
+    again = letters(visits)
+    colours = dict(zip(again, itertools.cycle(HUES[theme]), strict=False))
     at = [nodes.index(visit.node) for visit in shown]
     numbers = [visit.n for visit in shown]
     ax.plot(numbers, at, color=FAINT[theme], linewidth=1.5, zorder=1)
     for number, (one, row) in enumerate(zip(shown, at, strict=True)):
         if number and one.cycle != shown[number - 1].cycle:
             ax.axvline(one.n - 0.5, color=FAINT[theme], linewidth=1, linestyle=(0, (1, 2)), zorder=0)
-        which = again.index(one.fingerprint) if one.fingerprint in again else None
-        colour = QUIET[theme] if which is None else HUES[theme][which % len(HUES[theme])]
+        colour = colours.get(one.fingerprint, QUIET[theme])
         ax.scatter([one.n], [row], s=190, marker="s", color=colour, edgecolors=INK[theme], linewidths=0.6, zorder=2)
-        if which is not None:
+        if name := again.get(one.fingerprint):
             look: dict[str, Any] = {"fontsize": 8, "weight": "bold", "color": ink_on(colour)}
-            ax.text(one.n, row, letter(which), ha="center", va="center", zorder=3, **look)
+            ax.text(one.n, row, name, ha="center", va="center", zorder=3, **look)
     ax.set_yticks(range(len(nodes)), [label(node, 24) for node in nodes])
     ax.set_ylim(len(nodes) - 0.4, -0.6)
     ax.set_xlim(numbers[0] - 0.8, numbers[-1] + 0.8)
@@ -167,10 +168,12 @@ def plot_cycles(report: Report, *, theme: Theme = "light") -> Figure:
     return drawn  # type: ignore[no-any-return]
 
 
-def letter(number: int) -> str:
-    """Return the name of the nth thing that was written again: A to Z, then A2, B2 and so on."""
-    rounds, place = divmod(number, 26)
-    return chr(ord("A") + place) + (str(rounds + 1) if rounds else "")
+def letters(visits: Sequence[Visit]) -> dict[str | None, str]:
+    """Return a name for each fingerprint that comes more than once: A to Z, then A2, B2 and so on."""
+    counts = Counter(visit.fingerprint for visit in visits if visit.fingerprint is not None)
+    again = [fingerprint for fingerprint, count in counts.items() if count > 1]
+    names = (chr(ord("A") + place) + (str(lap + 1) if lap else "") for lap in itertools.count() for place in range(26))
+    return dict(zip(again, names, strict=False))
 
 
 def _one_loop(report: Report) -> Sequence[Visit]:

@@ -115,7 +115,7 @@ def _postgres(url: str) -> Iterator[Saver]:
     try:
         conn = psycopg.connect(url, autocommit=True, prepare_threshold=0, row_factory=rows.dict_row)
     except psycopg.Error as error:
-        msg = f"PostgreSQL cannot be reached: {' '.join(str(error).split())}"
+        msg = f"PostgreSQL cannot be reached: {' '.join(str(error).replace(url, '(its URL)').split())}"
         raise ReportError(msg) from error
     with conn:
         if conn.execute("SELECT to_regclass('checkpoints') AS name").fetchone()["name"] is None:
