@@ -75,9 +75,8 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         from langgraph_loopguard.report.plots import plot_cycles, plot_timeline
 
-        save(
-            plot_timeline(found, theme=args.theme) if found.visits else plot_cycles(found, theme=args.theme), args.plot
-        )
+        draw = plot_timeline if found.visits else plot_cycles
+        draw(found, theme=args.theme).savefig(args.plot)
     return 0
 
 
@@ -96,7 +95,7 @@ def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        table.add_column(column, justify="right" if column in numbers else "left", no_wrap=column in numbers)
     return table
 
 

@@ -69,12 +69,10 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(found.to_json(), indent=2, ensure_ascii=True))
     else:
         console = new_console()
-        endings = found.endings
-        console.print(
-            f"{visible(found.loop)}: {endings['resolved']:,} loops ended by themselves, {endings['stopped']:,} were stopped by a"
-            f" condition, {endings['censored']:,} were cut off by a cap or are unfinished",
-            soft_wrap=True,
-        )
+        seen = found.endings
+        said = f"{found.loop}: {seen['resolved']:,} loops ended by themselves, {seen['stopped']:,} were stopped by a"
+        said += f" condition, {seen['censored']:,} were cut off by a cap or are unfinished"
+        console.print(visible(said), soft_wrap=True)
         if found.caps:
             console.print(cap_table(found))
         console.print(visible(found.why), soft_wrap=True)
@@ -88,17 +86,17 @@ def run(args: argparse.Namespace) -> int:
 def cap_table(found: Tuning) -> Table:
     """Return one line per cap, estimates with their intervals; everything behind them is per loop."""
     priced = found.caps[0].loop_usd is not None, found.caps[0].person_usd is not None
-    names = ["cap", "got here", "ends here", "resolved", "escalated", "cycles", "minutes"]
+    names = ["cap", "got here", "ends here", "resolved", "cycles", "minutes"]
     names += ["$ loop"] * priced[0] + ["$ person"] * priced[1] + ["$ both"] * all(priced)
     table = new_table(*names, numbers=tuple(names))
     for cap in found.caps:
         step = found.steps[cap.cap]
         cells = [str(cap.cap), f"{step.at_risk:,}", _interval(step.chance), _interval(step.share)]
-        cells += [f"{cap.escalated:.0%}", f"{cap.cycles:.2f}", f"{cap.minutes:.2f}"]
+        cells += [f"{cap.cycles:.2f}", f"{cap.minutes:.2f}"]
         cells += [f"{usd:,.2f}" for usd in (cap.loop_usd, cap.person_usd, cap.usd) if usd is not None]
         table.add_row(*cells, style="bold" if cap.cap == found.recommended else "")
     return table
 
 
 def _interval(interval: Interval) -> str:
-    return f"{interval.estimate:.0%} ({interval.low:.0%}-{interval.high:.0%})"
+    return f"{interval.estimate:.0%} ({100 * interval.low:.0f}-{100 * interval.high:.0f})"
