@@ -84,10 +84,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def cap_table(found: Tuning) -> Table:
-    """Return one line per cap, estimates with their intervals; everything behind them is per loop."""
+    """Return one line per cap: loops that got so far, the chance and the share in percent, and averages per loop."""
     priced = found.caps[0].loop_usd is not None, found.caps[0].person_usd is not None
-    names = ["cap", "got here", "ends here", "resolved", "cycles", "minutes"]
-    names += ["$ loop"] * priced[0] + ["$ person"] * priced[1] + ["$ both"] * all(priced)
+    names = ["cap", "loops", "chance", "resolved", "cycles", "min"]
+    names += ["loop $"] * priced[0] + ["person $"] * priced[1] + ["both $"] * all(priced)
     table = new_table(*names, numbers=tuple(names))
     for cap in found.caps:
         step = found.steps[cap.cap]
