@@ -142,7 +142,7 @@ def _sqlite_rows(saver: Any, query: str, values: Sequence[str]) -> list[Any]:
 
 
 def _postgres_rows(conn: Any, query: str, values: Sequence[str]) -> list[Any]:
-    if hasattr(conn, "connection"):  # a pool
+    if hasattr(conn, "getconn"):  # a pool
         with conn.connection() as one:
             return _postgres_rows(one, query, values)
     return [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in conn.execute(query, values)]

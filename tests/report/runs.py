@@ -20,6 +20,11 @@ def spend(n: int) -> dict[str, Any]:
     return {"review": f"remark {n}", "open": USED}
 
 
+def fail(state: Any) -> Any:
+    """A selector that raises."""
+    raise ZeroDivisionError
+
+
 def run(saver: Any, name: str, rounds: int, decision: Any = None, **settings: Any) -> dict[str, Any]:
     """Run the pair in a thread until it ends or asks; answer once."""
     app, _ = pair(spend, rounds=rounds, saver=saver, **{"max_cycles": 3, "artifact": "patch", **settings})
@@ -38,7 +43,7 @@ def every_end(saver: Any = None) -> Any:
     run(saver, "accepted", 9, {"action": "accept", "fix": 1})
     run(saver, "retried", 4, {"action": "retry", "extra_cycles": 2})
     run(saver, "again", 9, {"action": "retry", "extra_cycles": 1})
-    run(saver, "blocked", 9, measure=lambda state: 1 / 0)
+    run(saver, "blocked", 9, measure=fail)
     run(saver, "watched", 6, mode="observe")
     app, _ = pair(spend, rounds=9, saver=saver, artifact="patch")
     app.invoke({}, thread("open"), interrupt_before=["fixer"])
