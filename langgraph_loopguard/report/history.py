@@ -124,13 +124,16 @@ def _entries(saver: Saver, found: CheckpointTuple, values: Mapping[str, Any]) ->
 
 
 def _rings(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The nodes of each loop in order, as a record says; until there is one, the node whose edge begins the cycles."""
+    """The nodes of each loop in order, as a record says; until there is one, the node whose edge begins the cycles.
+
+    Where several edges were crossed equally often, the guard's own name tells: by default it is that of its nodes.
+    """
     rings: dict[str, list[str]] = {}
     for loop, scopes in known_ledgers(values[LEDGERS]).items():
         for data in scopes.values():
-            handoffs, cycles = data.get("handoffs", {}), data.get("cycles", 0)
-            begins = next((edge for edge, count in handoffs.items() if count == cycles), "")
-            first = [node for node in data.get("nodes", {}) if begins.startswith(node + EDGE)]
+            begins = [edge for edge, count in data.get("handoffs", {}).items() if count == data.get("cycles", 0)]
+            first = [node for node in data.get("nodes", {}) if any(edge.startswith(node + EDGE) for edge in begins)]
+            first.sort(key=lambda node: not loop.startswith(f"{node}-"))
             rings.setdefault(loop, first[:1])
     for record in (values.get(ESCALATIONS) or {}).values():
         rings[record["loop"]] = list(record["nodes"])

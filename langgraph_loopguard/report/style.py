@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from typing import Any, Literal, get_args
 
 from langgraph_loopguard.core.text import shortened, visible
@@ -22,6 +23,9 @@ INK = {"light": "#24292F", "dark": "#E6E8EB"}
 FAINT = {"light": "#D7DBE0", "dark": "#3A4149"}
 QUIET = {"light": "#B4BAC2", "dark": "#707A85"}
 """What is seen once, and so says nothing."""
+
+LETTERS = 11
+"""Letters of a title that fit into an inch."""
 
 END_COLOURS: dict[str, dict[str, str]] = {
     "light": {"complete": "#0072B2", "escalated": "#E69F00", "blocked": "#CC79A7", "open": "#B4BAC2"},
@@ -100,8 +104,10 @@ def legend(ax: Any, theme: Theme, **options: Any) -> None:
 
 
 def title(ax: Any, text: str, theme: Theme) -> None:
-    """Add the title, at the left."""
-    ax.set_title(text, loc="left", color=INK[theme], fontsize=11, pad=10)
+    """Add the title, at the left, on as many lines as it needs."""
+    room = int((ax.figure.get_figwidth() - 0.9) * LETTERS)
+    lines = [part for line in text.split("\n") for part in textwrap.wrap(line, room)]
+    ax.set_title("\n".join(lines), loc="left", color=INK[theme], fontsize=11, pad=10)
 
 
 def _dress(ax: Any, theme: Theme) -> None:
