@@ -33,8 +33,8 @@ def plot_tuning(tuning: Tuning, *, theme: Theme = "light") -> Figure:
     caps = [row["cap"] for row in rows]
     level = f"{tuning.level:.0%} intervals"
     for ax, name, said, hue in (
-        (axes[0], "chance", f"The chance that a loop which got to this cycle ends in it ({level})", 0),
-        (axes[1], "resolved", f"Share of loops that end by themselves within the cap ({level})", 2),
+        (axes[0], "chance", f"Chance that a loop ends in the cycle it got to ({level})", 0),
+        (axes[1], "resolved", f"Share of loops that end within the cap ({level})", 2),
     ):
         middle = [row[name] for row in rows]
         spread = [[row[name] - row[f"{name}_low"] for row in rows], [row[f"{name}_high"] - row[name] for row in rows]]
