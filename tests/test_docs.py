@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import langgraph_loopguard
+import langgraph_loopguard.report
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
@@ -40,6 +41,13 @@ def test_pages_run_from_top_to_bottom(page: Path) -> None:
     exec(compile(code, page.name, "exec"), {"__name__": "page"})
 
 
+@pytest.mark.parametrize("name", ["report", "tune"])
+def test_examples_of_reports_run(name: str) -> None:
+    """Those of the functions that are not in the package itself."""
+    (code,) = _blocks(getattr(langgraph_loopguard.report, name).__doc__ or "")
+    exec(compile(code, name, "exec"), {"__name__": name})
+
+
 @pytest.mark.parametrize("name", _documented())
 def test_docstring_examples_run(name: str) -> None:
     """An example in a public docstring stands by itself."""
@@ -50,6 +58,8 @@ def test_docstring_examples_run(name: str) -> None:
 def test_all_public_names_are_documented() -> None:
     """Each exported name has a docstring of its own."""
     bare = [name for name in langgraph_loopguard.__all__ if not getattr(langgraph_loopguard, name).__doc__]
+    reports = langgraph_loopguard.report
+    bare += [name for name in reports.__all__ if not getattr(reports, name).__doc__]
     assert bare == []
 
 

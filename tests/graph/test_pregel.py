@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -350,3 +351,35 @@ def test_a_delta_channel_has_the_parts_that_the_history_replaces() -> None:
     channel: Any = DeltaChannel(lambda before, writes: [*before, *writes], list)
     for attribute in ("typ", "key", "reducer", "value", "snapshot_frequency", "copy", "update", "from_checkpoint"):
         assert hasattr(channel, attribute), f"{MOVED}DeltaChannel.{attribute}"
+
+
+# -- what a checkpoint has still to run --------------------------------------------------------------------------------
+
+
+class Joined(TypedDict, total=False):
+    done: Annotated[list[str], operator.add]
+
+
+def test_what_a_checkpoint_has_still_to_run_is_what_the_graph_says() -> None:
+    """At every checkpoint of a run with branches, a join, a `Send` and an interrupt."""
+    builder = StateGraph(Joined)
+    for name in ("first", "left", "right", "joined", "sent"):
+        builder.add_node(name, lambda state, name=name: {"done": [name]})
+    builder.add_node("asks", lambda state: {"done": [interrupt("may I?")]})
+    builder.add_edge(START, "first")
+    builder.add_edge("first", "left")
+    builder.add_edge("first", "right")
+    builder.add_edge(["left", "right"], "joined")
+    builder.add_conditional_edges("joined", lambda state: [Send("sent", state), Send("sent", state)], ["sent"])
+    builder.add_edge("sent", "asks")
+    saver = InMemorySaver()
+    graph = builder.compile(checkpointer=saver)
+    graph.invoke({}, thread())
+    graph.invoke(Command(resume="yes"), thread())
+    seen = set()
+    for state in graph.get_state_history(thread()):
+        kept = saver.get_tuple(state.config)
+        assert kept is not None
+        assert set(state.next) == _pregel.pending(kept.checkpoint["channel_values"]), MOVED + "names of channels"
+        seen |= set(state.next)
+    assert {START, "first", "left", "right", "joined", "sent", "asks"} == seen
