@@ -23,6 +23,9 @@ SOURCE is the SQLite file or the postgresql:// URL that the graph's checkpointer
 Exit status: 0, or 2 when the source cannot be read."""
 
 
+COLUMNS = ("thread", "loop", "scope", "outcome", "cycles", "seconds", "tokens", "usd", "condition", "decision")
+"""Of the table: what fits into a terminal; those in which no row has anything are left out."""
+
 PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -95,7 +98,10 @@ def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", no_wrap=column in numbers)
+        if column in numbers:
+            table.add_column(column, justify="right", no_wrap=True)
+        else:
+            table.add_column(column, overflow="fold")
     return table
 
 
@@ -122,13 +128,17 @@ def summary_table(found: Report) -> Table:
 
 
 def loop_table(found: Report, rows: int) -> Table:
-    """Return one line per loop."""
-    from langgraph_loopguard.report.api import COLUMNS
-
+    """Return one line per loop; a name that all of them share stands above."""
     shown = [row.to_json() for row in (found.loops[:rows] if rows > 0 else found.loops)]
     columns = [name for name in COLUMNS if any(row[name] is not None for row in shown)]
-    table = new_table(*columns, numbers=("cycles", "handoffs", "seconds", "tokens", "usd"))
+    names = sorted({row.loop for row in found.loops})
+    if len(names) == 1:
+        columns.remove("loop")
+    table = new_table(*columns, numbers=("cycles", "seconds", "tokens", "usd"))
+    table.title, table.title_justify = (cell(names[0]) if len(names) == 1 else None), "left"
     for row in shown:
+        if row["observed"]:  # it would have stopped the loop, and did not
+            row["condition"] = f"({row['condition']})"
         table.add_row(*(cell(row[name]) for name in columns))
     if (more := len(found.loops) - len(shown)) > 0:
         table.caption = f"and {more:,} more: --rows 0 lists all"
