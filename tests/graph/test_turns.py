@@ -485,6 +485,7 @@ MOVES = st.lists(
 
 @given(moves=MOVES)
 @example(moves=[("input", 0), ("fork", 1), ("stand in", 0)])
+@example(moves=[("input", 0), ("step", 1), ("fork", 2), ("stand in", 0)])
 def test_any_walk_through_history_counts_its_branch(moves: list[tuple[str, int]]) -> None:
     """Property: single steps, forks, inputs, retries and edits: the count is that of the visits on the branch.
 
