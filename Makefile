@@ -22,7 +22,7 @@ test: $(STAMP)
 		--cov=langgraph_loopguard --cov-branch --cov-report=term:skip-covered
 
 integration: $(STAMP)
-	LOOPGUARD_REQUIRE_SERVICES=1 $(BIN)/python -m pytest $(TESTS) -q -m "postgres or server or slow"
+	LOOPGUARD_REQUIRE_SERVICES=1 $(BIN)/python -m pytest $(TESTS) -q -n auto -m "postgres or server or slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between the marks in this file")
     parser.add_argument("--wrong", action="store_true", help="name the runs that each preset gets wrong")
     arguments = parser.parse_args()
+    logging.getLogger("langgraph_loopguard").setLevel(logging.ERROR)  # the tables say it
     sets = collected(arguments.folder)
     scores = {rule: {name: score(traces, make) for name, traces in sets.items()} for rule, make in RULES.items()}
     text = "\n".join(report(arguments.folder, sets, scores))
