@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import langgraph_loopguard
+import langgraph_loopguard.report
 import langgraph_loopguard.review
 
-PACKAGES = [langgraph_loopguard, langgraph_loopguard.review]
+PACKAGES = [langgraph_loopguard, langgraph_loopguard.report, langgraph_loopguard.review]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -54,7 +55,8 @@ def test_importing_the_package_imports_none_of_its_modules() -> None:
 def test_a_command_that_only_reads_does_not_import_langgraph() -> None:
     """`loopguard review status` answers before LangGraph would have been imported."""
     code = (
-        "import sys; from langgraph_loopguard.review.runner import find_review;"
+        "import sys; from langgraph_loopguard.cli import build_parser; build_parser();"
+        "from langgraph_loopguard.review.runner import find_review;"
         "from langgraph_loopguard.review.report import status_lines, render;"
         "print([m for m in ('langgraph.graph', 'langgraph.pregel') if m in sys.modules])"
     )
