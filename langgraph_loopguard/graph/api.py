@@ -11,6 +11,7 @@ from langgraph_loopguard.core.conditions import ConditionLike
 from langgraph_loopguard.core.fingerprint import Fingerprinter
 from langgraph_loopguard.graph.attach import attach, copy_builder
 from langgraph_loopguard.graph.guard import LoopGuard, Mode, Per, Preset
+from langgraph_loopguard.graph.handover import EscalationSink
 from langgraph_loopguard.graph.state import Selector
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -30,6 +31,7 @@ def guard_loop(
     ask_human: bool | None = None,
     mode: Mode = "enforce",
     name: str | None = None,
+    queue: EscalationSink | None = None,
     fingerprinter: Fingerprinter | None = None,
 ) -> LoopGuard:
     """Put a guard on the edges among some nodes of a graph that is otherwise done. The builder is changed in place.
@@ -53,6 +55,7 @@ def guard_loop(
         ask_human: Whether the escalation stops with `interrupt()` for a decision. `None`: when there is a checkpointer.
         mode: `"observe"` writes what the guard would have done and diverts nothing.
         name: Name of the guard, for its ledger and its records. Default: the node names, joined.
+        queue: Where an escalation is put when its run begins to wait (see `langgraph_loopguard.queue`).
         fingerprinter: How emissions are compared.
 
     Returns:
@@ -101,6 +104,7 @@ def guard_loop(
         ask_human=ask_human,
         mode=mode,
         name=name,
+        queue=queue,
         fingerprinter=fingerprinter,
     )
     attach(builder, guard)

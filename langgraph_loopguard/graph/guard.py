@@ -38,6 +38,8 @@ logger = logging.getLogger("langgraph_loopguard")
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
+    from langgraph_loopguard.graph.handover import EscalationSink
+
 Mode = Literal["enforce", "observe"]
 """`enforce` keeps a tripped edge shut; `observe` only writes what it would have done."""
 
@@ -81,6 +83,7 @@ class LoopGuard:
     ask_human: bool | None = None
     mode: Mode = "enforce"
     name: str = ""
+    queue: EscalationSink | None = None
     fingerprinter: Fingerprinter = field(default_factory=Fingerprinter)
     condition: Condition = field(init=False)
     """Everything that stops the loop: the cap, the preset and `stop_when`, joined with `|`."""
@@ -110,6 +113,7 @@ class LoopGuard:
         ask_human: bool | None = None,
         mode: Mode = "enforce",
         name: str | None = None,
+        queue: EscalationSink | None = None,
         fingerprinter: Fingerprinter | None = None,
     ) -> None:
         _check_nodes(nodes)
@@ -136,6 +140,7 @@ class LoopGuard:
             if ask_human:
                 msg = f"ask_human=True asks in the built-in escalation node, escalate_to={escalate_to!r} goes past it"
                 raise ValueError(msg)
+        _check_queue(queue, escalate_to, ask_human)
         if name is None:
             name = "-".join(nodes)
         if not isinstance(name, str) or not name or any(character in name for character in ":|"):
@@ -161,6 +166,7 @@ class LoopGuard:
             "ask_human": ask_human,
             "mode": mode,
             "name": name,
+            "queue": queue,
             "fingerprinter": fingerprinter or Fingerprinter(),
             "condition": condition,
             "ring": Ring(nodes, condition.memory),
@@ -175,7 +181,7 @@ class LoopGuard:
     def __repr__(self) -> str:
         shown = [repr(node) for node in self.nodes] + [f"max_cycles={self.max_cycles}"]
         defaults = {"stop_when": None, "preset": "strict", "key": None, "per": "thread", "artifact": None}
-        defaults |= {"measure": None, "escalate_to": None, "ask_human": None, "mode": "enforce"}
+        defaults |= {"measure": None, "escalate_to": None, "ask_human": None, "mode": "enforce", "queue": None}
         shown += [f"{k}={getattr(self, k)!r}" for k, default in defaults.items() if getattr(self, k) != default]
         return f"LoopGuard({', '.join(shown)})"
 
@@ -566,6 +572,18 @@ def _seconds(at: float | datetime | None) -> float | None:
 def _one_of(parameter: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         msg = f"{parameter} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
+        raise ValueError(msg)
+
+
+def _check_queue(queue: Any, escalate_to: str | None, ask_human: bool | None) -> None:
+    if queue is None:
+        return
+    if not callable(getattr(queue, "put", None)) or not callable(getattr(queue, "aput", None)):
+        msg = f"queue must be an EscalationQueue, or have its methods put and aput, got {queue!r}"
+        raise ValueError(msg)
+    if escalate_to is not None or ask_human is False:
+        other = f"escalate_to={escalate_to!r}" if escalate_to is not None else "ask_human=False"
+        msg = f"queue={queue!r} holds what waits for a person's answer, and with {other} nothing waits"
         raise ValueError(msg)
 
 

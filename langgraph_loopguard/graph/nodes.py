@@ -18,9 +18,10 @@ from langgraph_loopguard.graph.channels import (
     ValueChannel,
 )
 from langgraph_loopguard.graph.edges import Builder
-from langgraph_loopguard.graph.escalation import ASK, AskNode, EscalationNode
+from langgraph_loopguard.graph.escalation import ASK, EscalationNode
 from langgraph_loopguard.graph.gate import ESCALATE
 from langgraph_loopguard.graph.guard import LoopGuard
+from langgraph_loopguard.graph.handover import QueuedAskNode
 from langgraph_loopguard.graph.inputs import INPUT, InputGate
 from langgraph_loopguard.graph.state import PLAIN, SHOWN, Shape, is_object, without_guard_keys
 
@@ -51,7 +52,7 @@ def add_nodes(builder: Builder, guard: LoopGuard, shape: Shape) -> None:
                 msg = f"the node name {node!r} is the guard's own, and taken"
                 raise ValueError(msg)
         builder.add_node(ESCALATE, EscalationNode(ESCALATE, guards, shape), input_schema=channels)
-        builder.add_node(ASK, AskNode(ASK, guards, shape), input_schema=channels)
+        builder.add_node(ASK, QueuedAskNode(ASK, guards, shape), input_schema=channels)
         _join_output(builder)
         for schema in ("state_schema", "output_schema"):
             plain = getattr(builder, schema)
@@ -60,7 +61,7 @@ def add_nodes(builder: Builder, guard: LoopGuard, shape: Shape) -> None:
                 builder.schemas[getattr(builder, schema)] = builder.schemas[plain]
     ways = {guard.escalate_to for guard in guards if guard.escalate_to is not None}
     loops = {node for guard in guards for node in guard.nodes}
-    for name, kind, ends in ((ESCALATE, EscalationNode, {ASK, END} | ways), (ASK, AskNode, {END} | loops)):
+    for name, kind, ends in ((ESCALATE, EscalationNode, {ASK, END} | ways), (ASK, QueuedAskNode, {END} | loops)):
         builder.nodes[name] = dataclasses.replace(
             builder.nodes[name], runnable=kind(name, guards, shape), ends=tuple(sorted(ends))
         )

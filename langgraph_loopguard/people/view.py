@@ -169,8 +169,8 @@ def decision_sentence(decision: Mapping[str, Any] | None) -> str | None:
     if decision.get("fix") is not None:
         what += f" attempt {decision['fix']}"
     extra = [
-        f"{decision[field]:g} {name}"
-        for field, name in (("extra_cycles", "cycles"), ("extra_tokens", "tokens"), ("extra_seconds", "seconds"))
+        f"{decision[field]:g} {name}{'s' * (decision[field] != 1)}"
+        for field, name in (("extra_cycles", "cycle"), ("extra_tokens", "token"), ("extra_seconds", "second"))
         if decision.get(field)
     ]
     if extra:

@@ -1,0 +1,1 @@
+"""Alembic's scripts for the queue's tables, run by `EscalationQueue` itself."""
