@@ -37,6 +37,7 @@ escalations = Table(
     Column("error", Text),
     Column("settled_at", BigInteger),
     Index("loopguard_escalations_by_state", "state", "created_at", "id"),
+    Index("loopguard_escalations_by_claim", "state", "claimed_until"),
     Index("loopguard_escalations_by_age", "created_at", "id"),
     Index("loopguard_escalations_by_owner", "owner", "created_at", "id"),
     Index("loopguard_escalations_by_loop", "loop", "created_at", "id"),

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, insert, or_, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from langgraph_loopguard.core.jsonable import to_jsonable
@@ -26,12 +26,19 @@ LONGEST = 2_000
 C = escalations.c
 
 
-def insert_new(
-    connection: Connection, record: Mapping[str, Any], *, graph: str, now: int, state: State = "open"
-) -> bool:
+def insert_new(connection: Connection, record: Mapping[str, Any], *, graph: str, now: int) -> bool:
     """Write a record's row if there is none of its id. Returns whether it is new."""
     kind = postgresql if connection.dialect.name == "postgresql" else sqlite
-    row = {
+    new = kind.insert(escalations).values(row_of(record, graph=graph, now=now))
+    if connection.execute(new.on_conflict_do_nothing(index_elements=["id"]).returning(C.id)).first() is None:
+        return False
+    connection.execute(insert(records).values(id=record["id"], record=dump(record)))
+    return True
+
+
+def row_of(record: Mapping[str, Any], *, graph: str, now: int) -> dict[str, Any]:
+    """Return the row of a record that is new."""
+    return {
         "id": record["id"],
         "graph": graph,
         "thread_id": _plain(record.get("thread_id")),
@@ -44,15 +51,10 @@ def insert_new(
         "summary": summary(record),
         "created_at": _created(record, now),
         "put_at": now,
-        "state": state,
+        "state": "open",
         "tries": 0,
         "next_try": 0,
     }
-    new = kind.insert(escalations).values(row).on_conflict_do_nothing(index_elements=["id"]).returning(C.id)
-    if connection.execute(new).first() is None:
-        return False
-    connection.execute(insert(records).values(id=record["id"], record=dump(record)))
-    return True
 
 
 def read_page(
@@ -129,22 +131,23 @@ def supersede(connection: Connection, escalation_id: str, standing: Standing, no
 
 
 def health(connection: Connection, now: int) -> Health:
-    """Return the numbers of a queue."""
-    counted = select(
-        func.count(),
-        func.min(C.created_at),
-        func.count(C.claimed_until).filter(C.claimed_until > now),
-    ).where(C.state == "open")
-    waiting, oldest, claimed = connection.execute(counted).one()
-    late = select(func.count(), func.min(C.decided_at), func.count(C.error)).where(C.state == "decided")
-    undelivered, decided, failing = connection.execute(late).one()
+    """Return the numbers of a queue, each from the part of an index that it needs."""
+
+    def number(query: Select[Any]) -> int | None:
+        found: int | None = connection.execute(query).scalar_one_or_none()
+        return found
+
+    def count(state: State, *more: ColumnElement[bool]) -> int:
+        return number(select(func.count()).select_from(escalations).where(C.state == state, *more)) or 0
+
+    oldest = number(select(C.created_at).where(C.state == "open").order_by(C.created_at).limit(1))
     return Health(
-        open=waiting,
-        claimed=claimed,
+        open=count("open"),
+        claimed=count("open", C.claimed_until > now),
         oldest_open=_since(oldest, now),
-        undelivered=undelivered,
-        oldest_undelivered=_since(decided, now),
-        failing=failing,
+        undelivered=count("decided"),
+        oldest_undelivered=_since(number(select(func.min(C.decided_at)).where(C.state == "decided")), now),
+        failing=count("decided", C.error.is_not(None)),
     )
 
 

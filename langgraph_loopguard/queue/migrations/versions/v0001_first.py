@@ -37,6 +37,7 @@ def upgrade() -> None:
     )
     for name, columns in (
         ("state", ["state", "created_at", "id"]),
+        ("claim", ["state", "claimed_until"]),
         ("age", ["created_at", "id"]),
         ("owner", ["owner", "created_at", "id"]),
         ("loop", ["loop", "created_at", "id"]),
