@@ -19,12 +19,14 @@ from langgraph_loopguard.queue.rows import Filter, Health, Page, QueuedEscalatio
 if TYPE_CHECKING:
     from langgraph_loopguard.queue.courier import Reconciled
     from langgraph_loopguard.queue.delivery import Delivery
+    from langgraph_loopguard.queue.server import ServerQueue
     from langgraph_loopguard.queue.store import EscalationQueue
 
 LAZY = {
     "Delivery": "langgraph_loopguard.queue.delivery",
     "EscalationQueue": "langgraph_loopguard.queue.store",
     "Reconciled": "langgraph_loopguard.queue.courier",
+    "ServerQueue": "langgraph_loopguard.queue.server",
 }
 """Names that bring SQLAlchemy or LangGraph's client with them, and the modules that have them."""
 
@@ -41,6 +43,7 @@ __all__ = [
     "QueueUnavailableError",
     "QueuedEscalation",
     "Reconciled",
+    "ServerQueue",
     "SupersededError",
     "UnknownEscalationError",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from langgraph_loopguard.people.text import one_line
+from langgraph_loopguard.queue.errors import UnknownEscalationError
 from langgraph_loopguard.queue.rows import Filter, Health, Page, QueuedEscalation
 
 LEASE = 900.0
@@ -40,6 +42,15 @@ class Queue(ABC):
 
         Raises:
             UnknownEscalationError: There is none of this id.
+        """
+
+    @abstractmethod
+    def find(self, start: str) -> str:
+        """Return the whole id of the escalation whose id begins so.
+
+        Raises:
+            UnknownEscalationError: There is none.
+            ValueError: There are several.
         """
 
     @abstractmethod
@@ -122,6 +133,21 @@ class Queue(ABC):
     async def ahealth(self) -> Health:
         """See `health`."""
         return await asyncio.to_thread(self.health)
+
+
+def the_only(start: str, found: Sequence[str]) -> str:
+    """Return the one id that was found.
+
+    Raises:
+        UnknownEscalationError: There is none.
+        ValueError: There are several.
+    """
+    if not found:
+        raise UnknownEscalationError(start)
+    if len(found) > 1 and start not in found:
+        msg = f"escalation {one_line(start)!r} is the beginning of several ids"
+        raise ValueError(msg)
+    return start if start in found else found[0]
 
 
 def check_page(limit: int, after: str | None) -> tuple[int, str] | None:

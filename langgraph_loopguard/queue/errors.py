@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langgraph_loopguard.core.errors import LoopGuardError
-from langgraph_loopguard.people.text import one_line
+from langgraph_loopguard.people.text import one_line, visible
 from langgraph_loopguard.people.view import decision_sentence
 
 if TYPE_CHECKING:
@@ -38,14 +38,16 @@ class AlreadyDecidedError(_RowError):
     """Somebody was faster. The message says who decided what and when, and so does `row`."""
 
     def __init__(self, row: QueuedEscalation) -> None:
-        super().__init__(f"escalation {row.id} is decided already: {decision_sentence(row.decision)}", row)
+        super().__init__(
+            f"escalation {row.id} is decided already: {visible(str(decision_sentence(row.decision)))}", row
+        )
 
 
 class SupersededError(_RowError):
     """The escalation waits no longer: its run was answered or went on without the queue."""
 
     def __init__(self, row: QueuedEscalation) -> None:
-        super().__init__(f"escalation {row.id} waits no longer: {row.error}", row)
+        super().__init__(f"escalation {row.id} waits no longer: {visible(str(row.error))}", row)
 
 
 class ClaimedError(_RowError):

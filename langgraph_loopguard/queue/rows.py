@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
@@ -173,3 +174,41 @@ def short(age: timedelta) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return " ".join(parts[:2]) or "0s"
+
+
+SUMMARY = 600
+"""Characters that a text filter looks at, per escalation."""
+
+
+def summary(record: Mapping[str, Any]) -> str:
+    """Return what a text filter looks at: see `Filter.text`."""
+    reviews = record.get("reviews") or [{}]
+    scope = record.get("scope_key")
+    parts = [
+        *(record.get(key) or "" for key in ("loop", "edge", "thread_id")),
+        "" if scope is None else json.dumps(scope, ensure_ascii=False),
+        record.get("question") or (record.get("reason") or {}).get("message") or "",
+        json.dumps(reviews[-1].get("content"), ensure_ascii=False) if isinstance(reviews[-1], Mapping) else "",
+    ]
+    return " ".join(map(str, parts))[:SUMMARY].casefold()
+
+
+def matches(row: QueuedEscalation, where: Filter, now: datetime) -> bool:
+    """Whether a listing shows a row, as the database would say."""
+    age = row.age(now).total_seconds()
+    return (
+        (where.states is None or row.state in where.states)
+        and all(
+            wanted is None or wanted == found
+            for wanted, found in (
+                (where.loop, row.loop),
+                (where.owner, row.owner),
+                (where.graph, row.graph),
+                (where.thread_id, row.thread_id),
+                (where.claimed, row.is_claimed(now)),
+            )
+        )
+        and (where.min_age is None or age >= where.min_age)
+        and (where.max_age is None or age <= where.max_age)
+        and (not where.text or where.text.casefold() in summary(row.record or {}))
+    )

@@ -14,11 +14,8 @@ from langgraph_loopguard.core.jsonable import to_jsonable
 from langgraph_loopguard.queue.base import micros_of
 from langgraph_loopguard.queue.database import MICROS
 from langgraph_loopguard.queue.delivery import Delivery, Standing, gone_because
-from langgraph_loopguard.queue.rows import Filter, Health, QueuedEscalation, State
+from langgraph_loopguard.queue.rows import Filter, Health, QueuedEscalation, State, summary
 from langgraph_loopguard.queue.schema import deliveries, escalations, records
-
-SUMMARY = 600
-"""Characters that a text filter looks at, per escalation."""
 
 LONGEST = 2_000
 """Characters of a question or an error that a row keeps; the record has the question whole."""
@@ -48,7 +45,7 @@ def row_of(record: Mapping[str, Any], *, graph: str, now: int) -> dict[str, Any]
         "outcome": _plain(record.get("outcome")) or "escalated",
         "condition": _plain((record.get("reason") or {}).get("condition")) or "",
         "question": _cut(record.get("question")) or "",
-        "summary": summary(record),
+        "summary": _plain(summary(record)),
         "created_at": _created(record, now),
         "put_at": now,
         "state": "open",
@@ -80,6 +77,12 @@ def read_one(connection: Connection, escalation_id: str) -> QueuedEscalation | N
     query = select(escalations, records.c.record).join(records, records.c.id == C.id).where(C.id == escalation_id)
     found = connection.execute(query).one_or_none()
     return None if found is None else _row(found)
+
+
+def ids_from(connection: Connection, start: str) -> tuple[str, ...]:
+    """Return up to two ids that begin so, in order."""
+    query = select(C.id).where(C.id.startswith(start, autoescape=True)).order_by(C.id).limit(2)
+    return tuple(connection.execute(query).scalars())
 
 
 def claim(connection: Connection, escalation_id: str, by: str, *, now: int, until: int) -> bool:
@@ -203,19 +206,6 @@ def let_go(connection: Connection, graph: str, thread_id: str, holder: str) -> N
     """Give the lease on deliveries to a thread back."""
     own = and_(deliveries.c.graph == graph, deliveries.c.thread_id == thread_id, deliveries.c.holder == holder)
     connection.execute(deliveries.delete().where(own))
-
-
-def summary(record: Mapping[str, Any]) -> str:
-    """Return what a text filter looks at: see `Filter.text`."""
-    reviews = record.get("reviews") or [{}]
-    scope = record.get("scope_key")
-    parts = [
-        *(record.get(key) or "" for key in ("loop", "edge", "thread_id")),
-        "" if scope is None else dump(scope),
-        record.get("question") or (record.get("reason") or {}).get("message") or "",
-        dump(reviews[-1].get("content")) if isinstance(reviews[-1], Mapping) else "",
-    ]
-    return " ".join(_plain(part) or "" for part in parts)[:SUMMARY].casefold()
 
 
 def dump(value: Any) -> str:

@@ -6,21 +6,14 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from langgraph_loopguard.core.jsonable import to_jsonable
-from langgraph_loopguard.graph.decision import parse_decision
-from langgraph_loopguard.people.redact import Redact, has_marks, redact_credentials
+from langgraph_loopguard.people.redact import Redact, redact_credentials
 from langgraph_loopguard.queue import statements
-from langgraph_loopguard.queue.base import LEASE, Queue, check_claim, check_page, page_mark
+from langgraph_loopguard.queue.base import LEASE, Queue, check_claim, check_page, page_mark, the_only
 from langgraph_loopguard.queue.courier import Courier, Reconciled
 from langgraph_loopguard.queue.database import MICROS, Database
+from langgraph_loopguard.queue.decisions import checked_decision, refused
 from langgraph_loopguard.queue.delivery import Delivery
-from langgraph_loopguard.queue.errors import (
-    AlreadyDecidedError,
-    ClaimedError,
-    QueueError,
-    SupersededError,
-    UnknownEscalationError,
-)
+from langgraph_loopguard.queue.errors import UnknownEscalationError
 from langgraph_loopguard.queue.rows import Filter, Health, Page, QueuedEscalation
 from langgraph_loopguard.queue.target import Configure, Target
 
@@ -150,6 +143,13 @@ class EscalationQueue(Queue):
             raise UnknownEscalationError(escalation_id)
         return row
 
+    def find(self, start: str) -> str:
+        """See `Queue.find`."""
+        if not _is_id(start):
+            raise UnknownEscalationError(start)
+        with self.database.reading() as connection:
+            return the_only(start, statements.ids_from(connection, start))
+
     def claim(self, escalation_id: str, by: str, *, lease: float = LEASE) -> QueuedEscalation:
         """See `Queue.claim`."""
         check_claim(by, lease)
@@ -159,7 +159,7 @@ class EscalationQueue(Queue):
             done = statements.claim(connection, row.id, by, now=now, until=now + int(lease * MICROS))
         row = self.show(row.id)
         if not done:
-            raise _refused(row)
+            raise refused(row)
         return row
 
     def release(self, escalation_id: str, by: str) -> QueuedEscalation:
@@ -173,7 +173,7 @@ class EscalationQueue(Queue):
         """See `Queue.decide`. It reaches the graph by `deliver`."""
         row = self.show(escalation_id)
         if row.state != "open":
-            raise _refused(row)
+            raise refused(row)
         decision = checked_decision(answer, row, by)
         with self.database.writing() as connection:
             now = self.database.now(connection)
@@ -181,7 +181,7 @@ class EscalationQueue(Queue):
             done = statements.decide(connection, row.id, decision, by=decision["decided_by"], now=now)
         row = self.show(row.id)
         if not done:
-            raise _refused(row)
+            raise refused(row)
         return row
 
     def deliver(
@@ -289,32 +289,5 @@ class EscalationQueue(Queue):
         return Courier(self.database, Target(graph, config, context), graph=self.graph, lease=lease)
 
 
-def checked_decision(answer: Any, row: QueuedEscalation, by: str | None) -> dict[str, Any]:
-    """Return a decision as plain JSON, checked against the escalation that it is for.
-
-    Raises:
-        ValueError: It does not fit, or is no plain JSON, or holds a mask in the place of what was masked.
-    """
-    decision = parse_decision(answer, row.record or {})
-    if by is not None:
-        check_claim(by, LEASE)
-        decision = decision.model_copy(update={"decided_by": by})
-    if to_jsonable(decision.artifact) != decision.artifact:
-        msg = f"artifact must be plain JSON, got {type(decision.artifact).__name__}"
-        raise ValueError(msg)
-    if has_marks(decision.artifact):
-        msg = "artifact holds '[redacted: ...]': put in what was masked, the queue does not have it"
-        raise ValueError(msg)
-    dumped: dict[str, Any] = to_jsonable(decision.model_dump())
-    return dumped
-
-
 def _is_id(escalation_id: Any) -> bool:
     return isinstance(escalation_id, str) and 1 <= len(escalation_id) <= LONGEST_ID and "\0" not in escalation_id
-
-
-def _refused(row: QueuedEscalation) -> QueueError:
-    """Return why an open row was needed and this one is none, or belongs to somebody else."""
-    if row.state == "superseded":
-        return SupersededError(row)
-    return ClaimedError(row) if row.state == "open" else AlreadyDecidedError(row)

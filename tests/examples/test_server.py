@@ -2,87 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import shutil
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
+
+from tests.services import langgraph_server
 
 pytestmark = pytest.mark.server
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "examples" / "server"
-START_SECONDS = 120
-
-
-def _missing() -> str | None:
-    """What `langgraph dev` lacks here; `None` when it can run."""
-    for module, package in (("langgraph_cli", "langgraph-cli[inmem]"), ("langgraph_api", "langgraph-cli[inmem]")):
-        if importlib.util.find_spec(module) is None:
-            return f"{module} is not installed: pip install '{package}'"
-    return None
-
-
-def _free_port() -> int:
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return int(opened.getsockname()[1])
-
-
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            pytest.fail(f"langgraph dev ended with {process.returncode}:\n{log.read_text()}")
-        try:
-            if httpx.get(f"{url}/ok", timeout=2).status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.2)
-    pytest.fail(f"langgraph dev was not ready after {START_SECONDS} seconds:\n{log.read_text()}")
-
-
-@contextmanager
-def _server(folder: Path) -> Iterator[str]:
-    """Run the example in a copy of its folder (the server writes beside it); yield its URL."""
-    project = folder / "server"
-    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns(".langgraph_api", "__pycache__"))
-    port, log = _free_port(), folder / "server.log"
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--port", str(port)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGSMITH_TRACING": "false"}
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=project, env=env, stdout=out, stderr=subprocess.STDOUT)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _wait_until_ready(url, process, log)
-            yield url
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of the example's server."""
-    if reason := _missing():
-        if os.environ.get("LOOPGUARD_REQUIRE_SERVICES"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with _server(tmp_path_factory.mktemp("langgraph-dev")) as found:
+    with langgraph_server(PROJECT, tmp_path_factory.mktemp("langgraph-dev")) as found:
         yield found
 
 
