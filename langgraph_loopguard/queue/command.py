@@ -105,9 +105,9 @@ def _decide_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--artifact", metavar="FILE", help="edit: the work as it shall be, a text (-: standard input)")
     parser.add_argument("--artifact-json", metavar="FILE", help="edit: the same, as JSON")
     parser.add_argument("--guidance", help="retry: what shall be taken into account")
-    parser.add_argument("--extra-cycles", type=int, default=0, metavar="N", help="retry: cycles added to the cap")
-    parser.add_argument("--extra-tokens", type=int, default=0, metavar="N", help="retry: tokens added to the budget")
-    parser.add_argument("--extra-seconds", type=float, default=0, metavar="S", help="retry: seconds added")
+    parser.add_argument("--extra-cycles", type=int, metavar="N", help="retry: cycles added to the cap")
+    parser.add_argument("--extra-tokens", type=int, metavar="N", help="retry: tokens added to the budget")
+    parser.add_argument("--extra-seconds", type=float, metavar="S", help="retry: seconds added")
     parser.add_argument("--note", help="why")
     _by(parser)
 
@@ -219,7 +219,7 @@ def _decide(queue: Queue, args: argparse.Namespace) -> int:
         "extra_seconds": args.extra_seconds,
         "note": args.note,
     }
-    given = {key: value for key, value in answer.items() if value not in (None, 0)}
+    given = {key: value for key, value in answer.items() if value is not None}
     row = queue.decide(queue.find(args.id), given, by=args.by or _login())
     screen.write_json(row.without_record().to_json()) if args.json else screen.write_row(row)
     return 0

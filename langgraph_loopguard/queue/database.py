@@ -135,7 +135,7 @@ class Database:
             with engine.connect().execution_options(loopguard_write=write) as connection, connection.begin():
                 yield connection
         except DBAPIError as error:
-            msg = f"the queue at {self.name} failed: {str(error.orig).strip()}"
+            msg = f"the queue at {self.name} failed: {' '.join(str(error.orig).split())}"
             raise QueueUnavailableError(msg) from error
 
 
