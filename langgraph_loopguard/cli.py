@@ -21,8 +21,8 @@ COMMANDS = (
     "langgraph_loopguard.review.command",
     "langgraph_loopguard.report.command",
     "langgraph_loopguard.report.tune_command",
+    "langgraph_loopguard.queue.command",
 )
-COMMANDS = ("langgraph_loopguard.demo.command", "langgraph_loopguard.queue.command")
 """Modules of the subcommands, in the order of the help. They import what is heavy or optional when they run."""
 
 USAGE_ERROR = 2

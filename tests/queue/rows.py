@@ -8,6 +8,12 @@ from typing import Any
 
 from langgraph_loopguard.queue import EscalationQueue
 
+OPTIONS: dict[str, list[str]] = {
+    "accept": ["fix"],
+    "reject": [],
+    "edit": ["artifact"],
+    "retry": ["guidance", "extra_cycles"],
+}
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
@@ -38,9 +44,7 @@ def record(n: int, *, at: datetime | None = None, **more: Any) -> dict[str, Any]
         "evidence": [],
         "best_fix": None,
         "question": f"question {n}",
-        "options": [
-            {"action": action, "description": "", "fields": []} for action in ("accept", "reject", "edit", "retry")
-        ],
+        "options": [{"action": action, "description": "", "fields": fields} for action, fields in OPTIONS.items()],
         "created_at": (at or START + timedelta(seconds=n)).isoformat(),
         "decision": None,
         "schema_version": 1,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import multiprocessing
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -155,13 +155,9 @@ def test_a_forked_process_opens_connections_of_its_own(queue: EscalationQueue) -
     assert 2 == len(queue.list().rows)
 
 
-def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_extra_is_named_where_it_is_missing() -> None:
     """Without SQLAlchemy the package is imported all the same, and its name says what to install."""
-    assert importlib.util.find_spec("sqlalchemy")
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    for module in [name for name in sys.modules if name.startswith("langgraph_loopguard.queue")]:
-        monkeypatch.delitem(sys.modules, module)
-    import langgraph_loopguard.queue as fresh
-
-    with pytest.raises(ImportError, match=r"langgraph-loopguard\[queue\]"):
-        _ = fresh.EscalationQueue
+    code = "import sys; sys.modules['sqlalchemy'] = None; from langgraph_loopguard import queue; queue.EscalationQueue"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 1 == done.returncode
+    assert done.stderr.strip().endswith("EscalationQueue needs sqlalchemy: pip install 'langgraph-loopguard[queue]'")
