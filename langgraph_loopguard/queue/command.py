@@ -108,6 +108,7 @@ def _decide_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--extra-cycles", type=int, metavar="N", help="retry: cycles added to the cap")
     parser.add_argument("--extra-tokens", type=int, metavar="N", help="retry: tokens added to the budget")
     parser.add_argument("--extra-seconds", type=float, metavar="S", help="retry: seconds added")
+    parser.add_argument("--extra-usd", metavar="USD", help="retry: US dollars added to the budget")
     parser.add_argument("--note", help="why")
     _by(parser)
 
@@ -217,6 +218,7 @@ def _decide(queue: Queue, args: argparse.Namespace) -> int:
         "extra_cycles": args.extra_cycles,
         "extra_tokens": args.extra_tokens,
         "extra_seconds": args.extra_seconds,
+        "extra_usd": args.extra_usd,
         "note": args.note,
     }
     given = {key: value for key, value in answer.items() if value is not None}
