@@ -46,6 +46,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python -m benchmarks.detection
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/escalation_queue.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist *.egg-info loopguard-demo
